@@ -1,0 +1,36 @@
+"""Numbers that are one number or a grid of them.
+
+The formulas of the engine are written once, over Python integers for one answer and over int64 arrays for a
+million. This module has the little that differs between the two; numpy is imported only where arrays are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = int | NDArray[np.int64]
+    """Exact counts: a Python integer, or an int64 array that broadcasts."""
+    Floats: TypeAlias = float | NDArray[np.float64]
+    """Seconds and ratios: a float, or a float64 array that broadcasts."""
+    Width: TypeAlias = int | Fraction
+    """Bytes per value: 2 for bf16, 1/2 for 4-bit weights."""
+
+
+def maximum(left: Any, right: Any) -> Any:
+    """The larger of two, element by element where either is an array."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return max(left, right)
+    import numpy as np
+
+    return np.maximum(left, right)
+
+
+def stored_bytes(values: Ints, width: Width) -> Ints:
+    """Bytes of ``values`` values of ``width`` bytes each; a last half byte is dropped."""
+    return values * width.numerator // width.denominator

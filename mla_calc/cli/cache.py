@@ -1,0 +1,201 @@
+"""``mla-calc cache``: bytes of cache per token, per layer, per rank, in the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..costs import formulas
+from ..costs.cache import CacheCost, cache_cost
+from ..costs.layouts import Layout, load_layout
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report import format as fmt
+from ..report.record import Cell, Report, Table, plain
+from ..report.write import emit
+from ..sizes import parse_count, parse_counts
+from . import options, request
+
+app = options.command_app()
+
+
+@app.command()
+def cache(
+    model: options.Model,
+    tp: options.Tp = "1",
+    dtype: options.Dtype = "bf16",
+    vs: options.Vs = None,
+    context: Annotated[str | None, typer.Option("--context", "-s", help="Tokens per request: adds totals.")] = None,
+    batch: Annotated[str | None, typer.Option("--batch", "-b", help="Requests: adds totals.")] = None,
+    block_size: Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")] = "64",
+    mtp_layers: Annotated[str, typer.Option("--mtp-layers", help="MTP layers that cache too.")] = "0",
+    format_name: options.Format = None,
+    output: options.Output = None,
+    explain: options.Explain = False,
+) -> None:
+    """Bytes of cache: per token, per layer, per rank and in the cluster, beside other models."""
+    loaded, layout = load_model(model), load_layout(dtype)
+    beside, vs_notes = request.comparators(vs, layout)
+    tps = parse_counts(tp, "--tp", most=request.MAX_TP)
+    contexts = parse_counts(context, "--context") if context is not None else (None,)
+    batches = parse_counts(batch, "--batch") if batch is not None else (None,)
+    request.check_records(len(tps) * len(contexts) * len(batches))
+    block = parse_count(block_size, "--block-size", most=1 << 16)
+    mtp = parse_count(mtp_layers, "--mtp-layers", least=0, most=1024)
+    costs = [
+        cache_cost(
+            loaded, layout, tp=at, mtp_layers=mtp, vs=beside, context=length, batch=requests, block_size=block
+        )
+        for at in tps
+        for requests in batches
+        for length in contexts
+    ]
+    emit(_report(loaded, layout, costs, beside, vs_notes, mtp), format_name, output, explain)
+
+
+def _report(
+    model: Model,
+    layout: Layout,
+    costs: list[CacheCost],
+    beside: tuple[tuple[Model, Layout], ...],
+    vs_notes: list[str],
+    mtp: int,
+) -> Report:
+    single, first = len(costs) == 1, costs[0]
+    sources = request.input_sources(
+        (model, *(other for other, _ in beside)), {layout.name: layout, **{its.name: its for _, its in beside}}.values(), None
+    )
+    return Report(
+        command="cache",
+        title=f"{model.name}   {request.geometry(model)}, {layout.name}",
+        inputs={
+            "model": model.name,
+            "dtype": layout.name,
+            "tp": [cost.tp for cost in costs] if not single else first.tp,
+            "vs": [other.name for other, _ in beside],
+            "mtp_layers": mtp,
+        },
+        results=request.results_of([plain(cost) for cost in costs], single),
+        tables=_single_tables(model, first) if single else (_list_table(costs),),
+        sentence=_sentence(model, first),
+        notes=(*_notes(model, first), *vs_notes),
+        sources=request.source_list(sources),
+        explanations=_explanations(model, layout, first, mtp) if single else (),
+        input_sources=sources,
+    )
+
+
+def _single_tables(model: Model, cost: CacheCost) -> tuple[Table, ...]:
+    tables = [_token_table(model, cost)]
+    if cost.total_bytes is not None:
+        tables.append(_total_table(cost))
+    return tuple(tables)
+
+
+def _token_table(model: Model, cost: CacheCost) -> Table:
+    def row(label: str, copy: str, rank: str = "", cluster: str = "") -> tuple[str | Cell, ...]:
+        entries: list[str | Cell] = [label, Cell(copy, "bytes"), Cell(copy, "binary"), Cell(copy, "decimal")]
+        if cost.tp > 1:
+            entries += [Cell(path, "bytes") if path else "" for path in (rank, cluster)]
+        return tuple(entries)
+
+    rank, cluster = "per_rank_bytes_per_token", "cluster_bytes_per_token"
+    rows = []
+    if cost.indexer_layers and model.mla:
+        rows.append(row("latent", "latent_bytes_per_token"))
+        rows.append(row(f"indexer keys, {cost.indexer_layers} layers", "indexer_bytes_per_token"))
+        rows.append(row("all, cached", "bytes_per_token", rank, cluster))
+    elif model.mla:
+        rows.append(row("latent, cached", "bytes_per_token", rank, cluster))
+    else:
+        rows.append(row("keys and values", "bytes_per_token", rank, cluster))
+    if cost.windowed_layers:
+        rows.append(row(f"{cost.windowed_layers} layers, window {cost.window:,}", "windowed_bytes_per_token"))
+    if model.mla:
+        rows.append(
+            row(
+                "expanded, not cached",
+                "expanded_bytes_per_token",
+                "expanded_per_rank_bytes_per_token",
+                "expanded_bytes_per_token",
+            )
+        )
+    for index, other in enumerate(cost.vs):
+        at = f"vs[{index}]."
+        rows.append(row(other.model, at + "bytes_per_token", at + rank, at + cluster))
+    headers = ("", "per token", "", "") + ((f"rank, TP {cost.tp}", "cluster") if cost.tp > 1 else ())
+    return Table(headers, tuple(rows))
+
+
+def _total_table(cost: CacheCost) -> Table:
+    labels = {
+        "total_bytes": "one copy",
+        "allocated_bytes": f"one copy, pages of {cost.block_size}",
+        "per_rank_total_bytes": "on each rank",
+        "cluster_total_bytes": f"in the cluster, TP {cost.tp}",
+    }
+    rows = tuple(
+        (label, Cell(path, "bytes"), Cell(path, "binary"), Cell(path, "decimal")) for path, label in labels.items()
+    )
+    caption = f"{cost.batch:,} request{'s' if cost.batch != 1 else ''} of {cost.context:,} tokens"
+    return Table(("", "bytes", "", ""), rows, caption)
+
+
+def _list_table(costs: list[CacheCost]) -> Table:
+    totals = costs[0].total_bytes is not None
+    headers: tuple[str, ...] = ("TP", "per token", "per rank", "cluster")
+    if totals:
+        headers = ("TP", "batch", "context", "per token", "per rank", "one copy", "on each rank", "cluster")
+    rows = []
+    for index in range(len(costs)):
+        at = f"[{index}]."
+        tokens = (Cell(at + "bytes_per_token", "bytes"), Cell(at + "per_rank_bytes_per_token", "bytes"))
+        if totals:
+            names = ("total_bytes", "per_rank_total_bytes", "cluster_total_bytes")
+            sizes = (Cell(at + name, "binary") for name in names)
+            rows.append((Cell(at + "tp"), Cell(at + "batch"), Cell(at + "context"), *tokens, *sizes))
+        else:
+            rows.append((Cell(at + "tp"), *tokens, Cell(at + "cluster_bytes_per_token", "bytes")))
+    return Table(headers, tuple(rows))
+
+
+def _sentence(model: Model, cost: CacheCost) -> str:
+    if model.mla is None:
+        return f"{request.kind(model)} shards its KV heads over TP until there are more ranks than heads."
+    latent = "The latent has no head axis: every rank stores all of it"
+    for other in cost.vs:
+        if other.break_even_tp is not None:
+            return f"{latent}, so the cluster-wide advantage over {other.model} ends at TP {other.break_even_tp:.2f}."
+    assert cost.expanded_to_latent_ratio is not None
+    ratio = fmt.factor(cost.expanded_to_latent_ratio)
+    return f"{latent}; expanded into per-head keys and values it would take {ratio} the bytes."
+
+
+def _notes(model: Model, cost: CacheCost) -> list[str]:
+    notes = [f"{other.model}: no break-even TP: {other.break_even_note}." for other in cost.vs if other.break_even_note]
+    if cost.windowed_layers:
+        notes.append(
+            f"bytes_per_token is what grows without end; {cost.windowed_layers} sliding-window layers add "
+            f"{cost.windowed_bytes_per_token:,} B per token up to {cost.window:,} tokens per request."
+        )
+    if model.recurrent:
+        notes.append(
+            f"{model.recurrent.layers} linear-attention layers keep a fixed state per request, which is not counted."
+        )
+    if model.mtp_layers and not cost.mtp_layers:
+        notes.append(f"{model.mtp_layers} MTP layer(s) cache only under speculative decoding: --mtp-layers adds them.")
+    notes += request.model_notes(model)
+    return notes
+
+
+def _explanations(model: Model, layout: Layout, cost: CacheCost, mtp: int) -> tuple[Any, ...]:
+    names = formulas.attention_names(model, layout, tp=cost.tp, mtp_layers=mtp)
+    names |= {
+        "bytes_per_token": cost.bytes_per_token,
+        "indexer_bytes_per_token": cost.indexer_bytes_per_token,
+        "windowed_bytes_per_token": cost.windowed_bytes_per_token,
+        "context": cost.context or 0,
+        "batch": cost.batch or 0,
+    }
+    return request.explanations(formulas.cache_formulas(model, layout, cost.total_bytes is not None), names)

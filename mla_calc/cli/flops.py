@@ -1,0 +1,180 @@
+"""``mla-calc flops``: both paths' FLOPs, bytes and bounds for one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..costs import formulas
+from ..costs.flops import FlopsCost, flops_cost
+from ..costs.layouts import Layout, latent_row_bytes, load_layout
+from ..costs.paths import Work
+from ..costs.sharding import check_tp
+from ..hardware.gpu import GPU
+from ..hardware.roofline import Ceilings
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report import format as fmt
+from ..report.record import Cell, Report, Table, plain
+from ..report.write import emit
+from . import options, request
+
+app = options.command_app()
+
+
+@app.command()
+def flops(
+    model: options.Model,
+    gpu: options.Gpu = None,
+    tp: options.Tp = "1",
+    batch: options.Batch = "1",
+    queries: options.Queries = "1",
+    context: options.Context = "4096",
+    causal: options.Causal = True,
+    dtype: options.Dtype = "bf16",
+    mma_dtype: options.MmaDtype = "bf16",
+    weight_bytes: options.WeightBytes = "2",
+    format_name: options.Format = None,
+    output: options.Output = None,
+    explain: options.Explain = False,
+) -> None:
+    """What the absorbed and the naive path cost: FLOPs, bytes, and bounds on a GPU."""
+    loaded, layout = load_model(model), load_layout(dtype)
+    mla = request.mla_of(loaded, "flops")
+    card, ceilings = request.ceilings_of(gpu, mma_dtype)
+    axes = request.axes(tp, batch, queries, context)
+    row, width = latent_row_bytes(layout, mla), request.weight_width(weight_bytes)
+    costs = []
+    for ranks, requests, new, keys in axes.points():
+        check_tp(loaded.name, mla, ranks)
+        request.check_queries(new, keys)
+        work = Work(
+            queries=new, context=keys, row_bytes=row, batch=requests, tp=ranks, causal=causal, weight_bytes=width
+        )
+        costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings)))
+    report = _report(loaded, layout, card, ceilings, costs, mma_dtype, weight_bytes)
+    emit(report, format_name, output, explain)
+
+
+def _report(
+    model: Model,
+    layout: Layout,
+    gpu: GPU | None,
+    ceilings: Ceilings | None,
+    costs: list[tuple[Work, FlopsCost]],
+    mma_dtype: str,
+    weight_bytes: str,
+) -> Report:
+    single, (work, first) = len(costs) == 1, costs[0]
+    records = [cost for _, cost in costs]
+    sources = request.input_sources((model,), (layout,), gpu)
+    return Report(
+        command="flops",
+        title=f"{model.name}   {request.geometry(model)}, {layout.name}",
+        subtitle=request.gpu_phrase(gpu, mma_dtype) if gpu else "",
+        inputs={
+            "model": model.name,
+            "gpu": gpu.name if gpu else None,
+            "dtype": layout.name,
+            "mma_dtype": mma_dtype,
+            "weight_bytes": float(weight_bytes),
+            "pairs": "causal" if first.causal else "rectangular",
+        },
+        results=request.results_of([plain(cost) for cost in records], single),
+        tables=_single_tables(first) if single else (_list_table(records),),
+        sentence=_sentence(first, gpu) if single else "",
+        notes=tuple(_notes(model, gpu)),
+        sources=request.source_list(sources),
+        explanations=_explanations(model, layout, ceilings, work, first) if single else (),
+        input_sources=sources,
+    )
+
+
+def _single_tables(cost: FlopsCost) -> tuple[Table, ...]:
+    constants = Table(
+        ("", "absorbed", "naive"),
+        (
+            ("once per query token (folds)", Cell("fold_flop_per_query_token", "flop"), "-"),
+            ("once per context token (up-projection)", "-", Cell("fold_flop_per_query_token", "flop")),
+            ("attention core, per pair", Cell("absorbed_core_flop_per_pair"), Cell("naive_core_flop_per_pair")),
+            ("materialized per context token", "-", Cell("materialized_bytes_per_context_token", "bytes")),
+        ),
+        f"{_step(cost)}; per rank and layer",
+    )
+    return constants, _kernel_table(cost)
+
+
+def _kernel_table(cost: FlopsCost) -> Table:
+    bounds = cost.absorbed.bound_s is not None
+    rows: list[tuple[str | Cell, ...]] = []
+    for path, priced in (("absorbed", cost.absorbed), ("naive", cost.naive)):
+        for index, kernel in enumerate(priced.kernels):
+            at = f"{path}.kernels[{index}]."
+            cells = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), Cell(at + "intensity_flop_per_byte", "number")]
+            if bounds:
+                cells += [Cell(at + "bound_s", "seconds"), Cell(at + "binds", "text")]
+            rows.append((f"{path}: {kernel.name}", *cells))
+        at = f"{path}."
+        ends = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), ""]
+        rows.append((f"{path}, sum", *ends, *((Cell(at + "bound_s", "seconds"), "") if bounds else ())))
+        totals = [Cell(at + "total_flop", "flop"), Cell(at + "total_bytes", "decimal"), ""]
+        rows.append((f"{path}, all layers", *totals, *((Cell(at + "total_bound_s", "seconds"), "") if bounds else ())))
+    headers = ("kernel", "FLOP", "bytes", "FLOP/B") + (("bound", "binds") if bounds else ())
+    return Table(headers, tuple(rows))
+
+
+def _list_table(costs: list[FlopsCost]) -> Table:
+    bounds = costs[0].absorbed.bound_s is not None
+    figures = ("bound_s", "seconds") if bounds else ("flop", "flop")
+    winner = "lower_bound" if bounds else "fewer_flop"
+    rows = tuple(
+        (
+            *(Cell(f"[{index}].{axis}") for axis in ("tp", "batch", "queries", "context")),
+            Cell(f"[{index}].absorbed.{figures[0]}", figures[1]),
+            Cell(f"[{index}].naive.{figures[0]}", figures[1]),
+            Cell(f"[{index}].{winner}", "text"),
+        )
+        for index in range(len(costs))
+    )
+    what = "bound" if bounds else "FLOP"
+    return Table(("TP", "batch", "queries", "context", f"absorbed {what}", f"naive {what}", "less"), rows)
+
+
+def _step(cost: FlopsCost) -> str:
+    pairs = "causal" if cost.causal else "rectangular"
+    requests = f"{cost.batch:,} request{'s' if cost.batch != 1 else ''}"
+    new = f"{cost.queries:,} quer{'ies' if cost.queries != 1 else 'y'}"
+    return f"{requests}, {new} over {cost.context:,} keys ({pairs}), TP {cost.tp}"
+
+
+def _sentence(cost: FlopsCost, gpu: GPU | None) -> str:
+    core = f"The absorbed core is {fmt.factor(cost.core_ratio)} as dear per pair"
+    folds = f"its folds are {fmt.percent(cost.fold_to_core_ratio)} of that core here"
+    if gpu is None or cost.absorbed.bound_s is None or cost.naive.bound_s is None:
+        return f"{core}, {folds}; by FLOPs {_wins(cost.fewer_flop)}, by bytes {_wins(cost.fewer_bytes)}."
+    ratio = max(cost.absorbed.bound_s, cost.naive.bound_s) / min(cost.absorbed.bound_s, cost.naive.bound_s)
+    return f"{core}, {folds}. By bound {_wins(cost.lower_bound)}, by {fmt.factor(ratio)}."
+
+
+def _wins(path: str | None) -> str:
+    return "neither path wins" if path == "equal" else f"the {path} path wins"
+
+
+def _notes(model: Model, gpu: GPU | None) -> list[str]:
+    notes = [request.LEFT_OUT, request.PER_RANK]
+    notes.append("A bound is the least time that the ceilings allow, never a latency." if gpu else request.NO_GPU)
+    if model.indexer:
+        notes.append(f"{model.name} has an indexer; attention is priced dense.")
+    return [*notes, *request.model_notes(model)]
+
+
+def _explanations(
+    model: Model, layout: Layout, ceilings: Ceilings | None, work: Work, cost: FlopsCost
+) -> tuple[Any, ...]:
+    texts = formulas.flops_formulas(ceilings is not None)
+    names = {
+        **formulas.attention_names(model, layout, tp=cost.tp),
+        **formulas.work_names(work, cost.pairs),
+        **formulas.kernel_names(cost),
+        **formulas.ceiling_names(ceilings),
+    }
+    return request.explanations(texts, names)

@@ -1,0 +1,149 @@
+"""``mla-calc intensity``: FLOP per byte of decode against TP, beside the ridge and other models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..costs import formulas
+from ..costs.cache import break_even, token_bytes
+from ..costs.intensity import IntensityCost, intensity_cost
+from ..costs.layouts import Layout, load_layout
+from ..hardware.gpu import GPU
+from ..hardware.roofline import Ceilings
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report import format as fmt
+from ..report.record import Cell, Report, Table, plain
+from ..report.write import emit
+from ..sizes import parse_count, parse_counts
+from . import options, request
+
+app = options.command_app()
+
+TpAxis = Annotated[
+    str | None, typer.Option("--tp", help="Tensor-parallel ranks: 8, 1,2,4 or 1:8:x2.", show_default="1 to 16")
+]
+USUAL_TP = (1, 2, 4, 8, 16)
+
+
+@app.command()
+def intensity(
+    model: options.Model,
+    gpu: options.Gpu = None,
+    tp: TpAxis = None,
+    queries: options.Queries = "1",
+    vs: options.Vs = None,
+    dtype: options.Dtype = "bf16",
+    mma_dtype: options.MmaDtype = "bf16",
+    format_name: options.Format = None,
+    output: options.Output = None,
+    explain: options.Explain = False,
+) -> None:
+    """How many FLOP decode does per byte of cache, against TP, and how near the ridge that is."""
+    loaded, layout = load_model(model), load_layout(dtype)
+    card, ceilings = request.ceilings_of(gpu, mma_dtype)
+    beside, vs_notes = request.comparators(vs, layout)
+    tps = _tps(tp, loaded)
+    new = parse_count(queries, "--queries")
+    even, even_note = _break_even(loaded, layout, *beside[0]) if beside else (None, None)
+    cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside, break_even_tp=even)
+    if even_note:
+        vs_notes.append(f"{beside[0][0].name}: no break-even TP: {even_note}.")
+    emit(_report(loaded, layout, card, ceilings, cost, beside, vs_notes, mma_dtype), format_name, output, explain)
+
+
+def _break_even(model: Model, layout: Layout, other: Model, its_layout: Layout) -> tuple[float | None, str | None]:
+    return break_even(model, token_bytes(model, layout).growing, other, token_bytes(other, its_layout).growing)
+
+
+def _tps(text: str | None, model: Model) -> tuple[int, ...]:
+    """The TPs asked for, or those of the usual ones that divide the heads."""
+    if text is not None:
+        return parse_counts(text, "--tp", most=request.MAX_TP)
+    return tuple(tp for tp in USUAL_TP if model.attention.heads % tp == 0)
+
+
+def _report(
+    model: Model,
+    layout: Layout,
+    gpu: GPU | None,
+    ceilings: Ceilings | None,
+    cost: IntensityCost,
+    beside: tuple[tuple[Model, Layout], ...],
+    vs_notes: list[str],
+    mma_dtype: str,
+) -> Report:
+    layouts = {layout.name: layout, **{its.name: its for _, its in beside}}
+    sources = request.input_sources((model, *(other for other, _ in beside)), layouts.values(), gpu)
+    return Report(
+        command="intensity",
+        title=f"{model.name}   {request.geometry(model)}, {layout.name}",
+        subtitle=request.gpu_phrase(gpu, mma_dtype) if gpu else "",
+        inputs={
+            "model": model.name,
+            "gpu": gpu.name if gpu else None,
+            "dtype": layout.name,
+            "mma_dtype": mma_dtype,
+            "tp": [row.tp for row in cost.by_tp],
+            "queries": cost.queries,
+            "vs": [other.name for other, _ in beside],
+        },
+        results=plain(cost),
+        tables=(_table(model, cost),),
+        sentence=_sentence(model, cost),
+        notes=(*_notes(model, gpu), *vs_notes),
+        sources=request.source_list(sources),
+        explanations=_explanations(model, layout, ceilings, cost),
+        input_sources=sources,
+        rows_path="by_tp",
+    )
+
+
+def _table(model: Model, cost: IntensityCost) -> Table:
+    with_gpu = cost.ridge_flop_per_byte is not None
+    headers = ("TP", f"{model.name} FLOP/B") + (("of ridge", "binds", "by") if with_gpu else ())
+    headers += tuple(f"{other.model} FLOP/B" for other in cost.vs)
+    rows = []
+    for index in range(len(cost.by_tp)):
+        at = f"by_tp[{index}]."
+        row = [Cell(at + "tp"), Cell(at + "intensity_flop_per_byte", "number")]
+        if with_gpu:
+            row += [Cell(at + "ridge_share", "percent"), Cell(at + "binds", "text"), Cell(at + "by", "factor")]
+        row += [Cell(f"vs[{number}].{at}intensity_flop_per_byte", "number") for number in range(len(cost.vs))]
+        rows.append(tuple(row))
+    return Table(headers, tuple(rows), "decode, per byte of cache read")
+
+
+def _sentence(model: Model, cost: IntensityCost) -> str:
+    first = cost.by_tp[0]
+    text = f"At TP {first.tp} decode does {fmt.number(first.intensity_flop_per_byte)} FLOP per byte of cache"
+    if cost.ridge_flop_per_byte is not None and first.ridge_share is not None:
+        ridge = fmt.number(cost.ridge_flop_per_byte)
+        text += f", {fmt.percent(first.ridge_share)} of the ridge at {ridge}: {first.binds} binds, by {fmt.factor(first.by or 0)}"
+    if cost.ridge_heads_times_queries is not None:
+        text += f". The ridge is reached at {cost.ridge_heads_times_queries:.1f} heads per rank times queries"
+    if model.mla and len(cost.by_tp) > 1:
+        text += ". It falls as 1/TP, since heads divide and the latent row does not"
+    return text + "."
+
+
+def _notes(model: Model, gpu: GPU | None) -> list[str]:
+    notes = ["Context-only: what grows with the context; query and output bytes come on top (see `flops`)."]
+    if gpu is None:
+        notes.append("no --gpu: the ridge is left out")
+    if model.indexer:
+        notes.append(f"{model.name} has an indexer; attention is priced dense.")
+    if model.windowed:
+        notes.append("Sliding-window layers are left out: past their window they read no more.")
+    return [*notes, *request.model_notes(model)]
+
+
+def _explanations(model: Model, layout: Layout, ceilings: Ceilings | None, cost: IntensityCost) -> tuple[Any, ...]:
+    names = {
+        **formulas.attention_names(model, layout, tp=cost.by_tp[0].tp),
+        **formulas.ceiling_names(ceilings),
+        "queries": cost.queries,
+    }
+    return request.explanations(formulas.intensity_formulas(model, ceilings is not None), names)

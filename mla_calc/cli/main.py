@@ -1,0 +1,108 @@
+"""The command line: finds the command, and turns every wrong input into one or two lines and exit code 2.
+
+A command's module is imported when the command runs, not before: that is most of the start-up time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import InputError, nearest
+from .options import CONTEXT
+
+COMMANDS = ("cache", "flops", "intensity", "crossover", "workspace", "trace", "parity", "sweep", "presets")
+"""In the order that help lists them; each is a module beside this one with an ``app``."""
+
+WRONG_INPUT = 2
+
+# the exception behind every usage error, wherever typer keeps its click
+ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+class Commands(TyperGroup):
+    """The group of all commands, each loaded on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Names of the commands, in the order of :data:`COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The command of that name, or ``None``."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(f".{cmd_name}", __package__).app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="mla-calc",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings=CONTEXT,
+)
+
+
+@app.callback()
+def callback(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """What Multi-head Latent Attention costs: cache bytes, FLOPs, rooflines, crossovers.
+
+    Model, GPU and engine presets feed an exact cost engine. Try: mla-calc cache --model dsv3
+    """
+    if version:
+        from .. import __version__
+
+        typer.echo(f"mla-calc {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 fine, 1 a check did not hold, 2 the input is wrong."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code is returned, errors are printed to stderr."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments, prog_name="mla-calc", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _fail(str(error), error.hint)
+    except ClickException as error:
+        return _usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        # the reader left (`| head`): nothing more to say, and nothing to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: Any) -> int:
+    """A usage error of the option parser, in our form and with the nearest name where it is a name."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return WRONG_INPUT
+    message = " ".join(error.format_message().split())
+    known = COMMANDS if message.startswith("No such command") else ()
+    typed = message.split("'")[1] if known and "'" in message else ""
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context else "mla-calc"
+    hint = nearest(typed, known) if typed else None
+    return _fail(message.rstrip("."), hint or f"see `{where} --help`")
+
+
+def _fail(message: str, hint: str | None) -> int:
+    sys.stderr.write(f"mla-calc: {message}\n")
+    if hint:
+        sys.stderr.write(f"  {hint}\n")
+    return WRONG_INPUT

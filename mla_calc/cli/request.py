@@ -1,0 +1,194 @@
+"""From the options' text to what the cost engine takes: parsed, loaded, and checked against one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from ..costs.formulas import Formula
+from ..costs.layouts import Layout, load_layout
+from ..errors import InputError
+from ..hardware.gpu import GPU
+from ..hardware.load import load_gpu
+from ..hardware.roofline import Ceilings, datasheet_ceilings
+from ..models.attention import GQA, MLA, Model
+from ..models.load import load_model
+from ..report.record import Explanation
+from ..sizes import parse_counts
+
+MAX_RECORDS = 10_000
+"""Most records that one answer lists; `sweep` has no such limit."""
+MAX_TP = 4096
+
+WEIGHT_BYTES: Mapping[str, int | Fraction] = {"0.5": Fraction(1, 2), "1": 1, "2": 2, "4": 4}
+
+NO_GPU = "no --gpu: bounds are left out"
+LEFT_OUT = "Softmax, RoPE and norms are not counted."
+PER_RANK = "FLOPs, bytes and bounds are per rank and per layer; totals are over all layers that cache."
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The values asked for of each option that takes a list."""
+
+    tp: tuple[int, ...]
+    batch: tuple[int, ...]
+    queries: tuple[int, ...]
+    context: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one point only."""
+        return all(len(axis) == 1 for axis in (self.tp, self.batch, self.queries, self.context))
+
+    def points(self) -> list[tuple[int, int, int, int]]:
+        """(tp, batch, queries, context), context fastest.
+
+        Raises:
+            InputError: more than :data:`MAX_RECORDS` of them.
+        """
+        check_records(len(self.tp) * len(self.batch) * len(self.queries) * len(self.context))
+        return list(product(self.tp, self.batch, self.queries, self.context))
+
+
+def axes(tp: str = "1", batch: str = "1", queries: str = "1", context: str = "4096") -> Axes:
+    """The four axes, parsed. Raises InputError for a value that is not understood."""
+    return Axes(
+        parse_counts(tp, "--tp", most=MAX_TP),
+        parse_counts(batch, "--batch"),
+        parse_counts(queries, "--queries"),
+        parse_counts(context, "--context"),
+    )
+
+
+def check_records(count: int) -> None:
+    """Refuse an answer of more than :data:`MAX_RECORDS` records."""
+    if count > MAX_RECORDS:
+        raise InputError(
+            f"{count:,} points asked for; one answer lists at most {MAX_RECORDS:,}", "`mla-calc sweep` takes more"
+        )
+
+
+def check_queries(queries: int, context: int) -> None:
+    """Refuse more new tokens than there are keys."""
+    if queries > context:
+        raise InputError(
+            f"--queries {queries} is more than --context {context}: the context counts the new tokens too"
+        )
+
+
+def mla_of(model: Model, command: str) -> MLA:
+    """The model's MLA shapes.
+
+    Raises:
+        InputError: the model has no latent, so ``command`` has nothing to price.
+    """
+    if model.mla is None:
+        assert isinstance(model.attention, GQA)
+        kind = "MHA" if model.attention.kv_heads == model.attention.heads else "GQA"
+        raise InputError(
+            f"{model.name} is {kind} (no kv_lora_rank): `{command}` compares MLA's two paths",
+            "`cache` and `intensity` take any model, and --vs sets one beside an MLA model",
+        )
+    return model.mla
+
+
+def ceilings_of(gpu: str | None, mma_dtype: str) -> tuple[GPU | None, Ceilings | None]:
+    """The GPU asked for and its datasheet ceilings, or nothing where none was asked for."""
+    if gpu is None:
+        return None, None
+    loaded = load_gpu(gpu)
+    return loaded, datasheet_ceilings(loaded, mma_dtype)
+
+
+def weight_width(text: str) -> int | Fraction:
+    """Bytes per weight. Raises InputError for one that no weight format has."""
+    if text not in WEIGHT_BYTES:
+        raise InputError(f"--weight-bytes {text}: one of {', '.join(WEIGHT_BYTES)} is accepted")
+    return WEIGHT_BYTES[text]
+
+
+def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:
+    """The models of ``--vs`` with the layout each is priced in, and notes where that is another one."""
+    found: list[tuple[Model, Layout]] = []
+    notes: list[str] = []
+    for name in (part.strip() for entry in names or () for part in entry.split(",")):
+        model = load_model(name)
+        its_layout = layout
+        if model.gqa and not layout.heads:
+            its_layout = load_layout("bf16")
+            notes.append(f"{model.name} is priced in bf16: the layout {layout.name} stores MLA rows only.")
+        found.append((model, its_layout))
+    return tuple(found), notes
+
+
+def geometry(model: Model) -> str:
+    """The attention in words: ``MLA, 61 layers, latent 512 + rope 64``."""
+    layers = f"{model.cached_layers} layers"
+    if model.cached_layers != model.transformer_layers:
+        layers = f"{model.cached_layers} caches in {model.transformer_layers} layers"
+    if model.mla:
+        return f"MLA, {layers}, latent {model.mla.kv_lora_rank} + rope {model.mla.qk_rope_head_dim}"
+    return f"{kind(model)}, {layers}, {_widths(model)}"
+
+
+def kind(model: Model) -> str:
+    """``MLA``, ``MHA`` or ``GQA-8``."""
+    if model.gqa is None:
+        return "MLA"
+    return "MHA" if model.gqa.kv_heads == model.gqa.heads else f"GQA-{model.gqa.kv_heads}"
+
+
+def _widths(model: Model) -> str:
+    assert model.gqa
+    if model.gqa.qk_head_dim == model.gqa.v_head_dim:
+        return f"head width {model.gqa.qk_head_dim}"
+    return f"key width {model.gqa.qk_head_dim}, value width {model.gqa.v_head_dim}"
+
+
+def model_notes(model: Model) -> list[str]:
+    """What a reader must know of where the model's dimensions come from."""
+    if model.status == "secondary":
+        return [f"{model.name}: the dimensions were read in a third party's copy of the config."]
+    # a config's notes say what was decided in reading it; a preset's are for `presets show`
+    return list(model.notes) if model.status == "config" else []
+
+
+def gpu_phrase(gpu: GPU, mma_dtype: str) -> str:
+    """The GPU with the ceilings that were used: ``H100: 989.4 TFLOP/s dense bf16, 3.35 TB/s``."""
+    peak = gpu.peak_flop_per_s(mma_dtype) / 1e12
+    return f"{gpu.name}: {peak:,.4g} TFLOP/s dense {mma_dtype}, {gpu.memory.bandwidth_tbs:g} TB/s"
+
+
+def explanations(formulas: Mapping[str, Formula], names: Mapping[str, int | float]) -> tuple[Explanation, ...]:
+    """The formulas as explanations over ``names``."""
+    return tuple(
+        Explanation(path=path, formula=formula.text, names=names, cite=formula.cite)
+        for path, formula in formulas.items()
+    )
+
+
+def input_sources(models: Iterable[Model], layouts: Iterable[Layout], gpu: GPU | None) -> dict[str, tuple[str, ...]]:
+    """Where each input was read: ``DeepSeek-V3 mla`` -> its sources."""
+    found: dict[str, tuple[str, ...]] = {}
+    for model in models:
+        found |= {f"{model.name}, {field}": tuple(texts) for field, texts in model.sources.items()}
+    for layout in layouts:
+        found |= {f"layout {layout.name}, {field}": tuple(texts) for field, texts in layout.sources.items()}
+    if gpu:
+        used = ("default", "peak_tflops", "memory")
+        found |= {f"{gpu.name}, {field}": tuple(gpu.sources[field]) for field in used if field in gpu.sources}
+    return found
+
+
+def source_list(sources: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Every source once, in order."""
+    return tuple(dict.fromkeys(text for texts in sources.values() for text in texts))
+
+
+def results_of(records: list[dict[str, Any]], single: bool) -> dict[str, Any] | list[dict[str, Any]]:
+    """One record as it is, several as a list."""
+    return records[0] if single else records

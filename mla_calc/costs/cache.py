@@ -1,0 +1,268 @@
+"""Bytes of cache per token, per layer, per rank and in the cluster (cost model, section 2).
+
+The latent has no head axis: every rank of a tensor-parallel group stores all of it, so MLA's bytes per rank
+do not fall with TP and the cluster holds TP copies. GQA's KV heads shard until there are more ranks than
+heads, and replicate after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..models.attention import GQA, MLA, Model
+from .layouts import Layout, head_bytes, latent_row_bytes
+from .sharding import check_tp, kv_heads_per_rank
+
+INDEXER_SCALE_GROUP = 128
+INDEXER_SCALE_BYTES = 4
+DEFAULT_CONTEXT = 4096
+EXPANDED_VALUE_BYTES = 2
+"""Expanded keys and values are activations: bf16, whatever the cache stores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A model beside the one asked for, at the same TP."""
+
+    model: str
+    layout: str
+    bytes_per_token: int
+    windowed_bytes_per_token: int
+    per_rank_bytes_per_token: int
+    cluster_bytes_per_token: int
+    ratio: float
+    """Its bytes per token over those of the model asked for."""
+    break_even_tp: float | None
+    """The TP at which MLA's copies reach this model's cluster-wide bytes; ``None``: there is none."""
+    break_even_note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheCost:
+    """What a model caches. Bytes per token are for all its layers and one copy unless a name says more."""
+
+    tp: int
+    layout: str
+    bytes_per_token: int
+    """What one more token adds: main layers, MTP layers and indexer keys; windowed layers apart."""
+    latent_bytes_per_token: int | None
+    latent_bytes_per_token_per_layer: int | None
+    expanded_bytes_per_token: int | None
+    expanded_per_rank_bytes_per_token: int | None
+    expanded_to_latent_ratio: float | None
+    never_cached_bytes_per_token_per_layer: int | None
+    indexer_bytes_per_token: int
+    indexer_layers: int
+    windowed_layers: int
+    windowed_bytes_per_token: int
+    """Added per token by the sliding-window layers while their window is not full."""
+    window: int | None
+    mtp_layers: int
+    per_rank_bytes_per_token: int
+    cluster_bytes_per_token: int
+    break_even_tp: float | None
+    vs: tuple[Comparison, ...]
+    context: int | None = None
+    batch: int | None = None
+    block_size: int | None = None
+    total_bytes: int | None = None
+    """One copy of the caches of ``batch`` requests of ``context`` tokens."""
+    allocated_bytes: int | None = None
+    """The same, each request rounded up to whole pages."""
+    per_rank_total_bytes: int | None = None
+    cluster_total_bytes: int | None = None
+
+
+def indexer_bytes_per_token_per_layer(head_dim: int) -> int:
+    """Bytes of one indexer key: fp8 values and one fp32 scale per 128 of them; 132 B for a width of 128.
+
+    Source: vllm/v1/attention/backends/mla/indexer.py and SGLang's DSATokenToKVPool, as the chapter quotes.
+    """
+    return head_dim + -(-head_dim // INDEXER_SCALE_GROUP) * INDEXER_SCALE_BYTES
+
+
+def latent_bytes_per_token(layers: int, row_bytes: int) -> int:
+    """Bytes that a token takes in the latent cache of ``layers`` layers: no factor 2, no factor of heads."""
+    return layers * row_bytes
+
+
+def gqa_bytes_per_token(layers: int, kv_heads: int, bytes_per_head: int) -> int:
+    """Bytes that a token takes in a GQA cache; ``bytes_per_head`` is of one head's key and value."""
+    return layers * kv_heads * bytes_per_head
+
+
+def break_even_tp(mla_bytes: int, gqa: GQA, gqa_bytes: int) -> tuple[float | None, str | None]:
+    """The TP at which TP copies of MLA's cache weigh what GQA's one sharded copy does, or why there is none.
+
+    It holds while it is at most ``gqa.kv_heads``: beyond that GQA replicates too, and both grow alike.
+    """
+    even = gqa_bytes / mla_bytes
+    if even > gqa.kv_heads:
+        return None, f"beyond TP {gqa.kv_heads} its KV heads replicate too, so MLA stays smaller at every TP"
+    if even < 1:
+        return None, "it is smaller at TP 1 already"
+    return even, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """Bytes that one token adds, over all layers, to one copy or to one rank."""
+
+    main: int
+    indexer: int
+    windowed: int
+
+    @property
+    def growing(self) -> int:
+        return self.main + self.indexer
+
+
+def cache_cost(
+    model: Model,
+    layout: Layout,
+    *,
+    tp: int = 1,
+    mtp_layers: int = 0,
+    vs: tuple[tuple[Model, Layout], ...] = (),
+    context: int | None = None,
+    batch: int | None = None,
+    block_size: int = 64,
+) -> CacheCost:
+    """Bytes per token of ``model`` cached in ``layout``, with totals if ``context`` or ``batch`` is given.
+
+    Raises:
+        InputError: ``tp`` or ``layout`` does not fit the model, or it has fewer than ``mtp_layers``.
+    """
+    _check_mtp(model, mtp_layers)
+    copy = token_bytes(model, layout, tp=1, mtp_layers=mtp_layers)
+    rank = token_bytes(model, layout, tp=tp, mtp_layers=mtp_layers)
+    comparisons = tuple(_compare(model, copy.growing, other, its_layout, tp) for other, its_layout in vs)
+    return CacheCost(
+        tp=tp,
+        layout=layout.name,
+        bytes_per_token=copy.growing,
+        **_latent_against_expanded(model.mla, layout, model.cached_layers + mtp_layers, tp),
+        indexer_bytes_per_token=copy.indexer,
+        indexer_layers=indexing_layers(model, mtp_layers),
+        windowed_layers=model.windowed.layers if model.windowed else 0,
+        windowed_bytes_per_token=copy.windowed,
+        window=model.windowed.window if model.windowed else None,
+        mtp_layers=mtp_layers,
+        per_rank_bytes_per_token=rank.growing,
+        cluster_bytes_per_token=rank.growing * tp,
+        break_even_tp=comparisons[0].break_even_tp if comparisons else None,
+        vs=comparisons,
+        **_totals(model, copy, rank, tp, context, batch, block_size),
+    )
+
+
+def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 0) -> _Token:
+    """Bytes that one token adds on one of ``tp`` ranks; with ``tp`` 1, to one whole copy."""
+    check_tp(model.name, model.attention, tp)
+    layers = model.cached_layers + mtp_layers
+    if model.mla:
+        main = latent_bytes_per_token(layers, latent_row_bytes(layout, model.mla))
+    else:
+        main = _gqa_token_bytes(layers, model.attention, layout, tp)
+    windowed = model.windowed
+    bounded = _gqa_token_bytes(windowed.layers, windowed, layout, tp) if windowed else 0
+    return _Token(main, _indexer_token_bytes(model, mtp_layers), bounded)
+
+
+def indexing_layers(model: Model, mtp_layers: int = 0) -> int:
+    """Layers that hold indexer keys; MTP layers index too, as in vLLM."""
+    return model.indexer.layers + mtp_layers if model.indexer else 0
+
+
+def request_bytes(token: _Token, context: int, window: int | None, block_size: int = 1) -> int:
+    """Bytes of one request of ``context`` tokens, in whole pages of ``block_size`` tokens."""
+    bounded = min(context, window) if window else 0
+    return _paged(context, block_size) * token.growing + _paged(bounded, block_size) * token.windowed
+
+
+def _gqa_token_bytes(layers: int, attention: Any, layout: Layout, tp: int) -> int:
+    return gqa_bytes_per_token(layers, kv_heads_per_rank(attention, tp), head_bytes(layout, attention))
+
+
+def _indexer_token_bytes(model: Model, mtp_layers: int) -> int:
+    if not model.indexer:
+        return 0
+    whole = indexing_layers(model, mtp_layers) * indexer_bytes_per_token_per_layer(model.indexer.head_dim)
+    return -(-whole // model.indexer.pool)
+
+
+_LATENT_FIGURES = (
+    "latent_bytes_per_token",
+    "latent_bytes_per_token_per_layer",
+    "expanded_bytes_per_token",
+    "expanded_per_rank_bytes_per_token",
+    "expanded_to_latent_ratio",
+    "never_cached_bytes_per_token_per_layer",
+)
+
+
+def _latent_against_expanded(mla: MLA | None, layout: Layout, layers: int, tp: int) -> dict[str, Any]:
+    if mla is None:
+        return dict.fromkeys(_LATENT_FIGURES)
+    row = latent_row_bytes(layout, mla)
+    latent = latent_bytes_per_token(layers, row)
+    expanded = layers * mla.heads * mla.expanded_head_values * EXPANDED_VALUE_BYTES
+    never = mla.heads * (mla.qk_nope_head_dim + mla.v_head_dim) * EXPANDED_VALUE_BYTES
+    figures = (latent, row, expanded, expanded // tp, expanded / latent, never)
+    return dict(zip(_LATENT_FIGURES, figures, strict=True))
+
+
+def _compare(model: Model, copy_bytes: int, other: Model, layout: Layout, tp: int) -> Comparison:
+    copy = token_bytes(other, layout)
+    rank = token_bytes(other, layout, tp=tp)
+    even, why_not = break_even(model, copy_bytes, other, copy.growing)
+    return Comparison(
+        model=other.name,
+        layout=layout.name,
+        bytes_per_token=copy.growing,
+        windowed_bytes_per_token=copy.windowed,
+        per_rank_bytes_per_token=rank.growing,
+        cluster_bytes_per_token=rank.growing * tp,
+        ratio=copy.growing / copy_bytes,
+        break_even_tp=even,
+        break_even_note=why_not,
+    )
+
+
+def break_even(model: Model, copy_bytes: int, other: Model, other_bytes: int) -> tuple[float | None, str | None]:
+    """:func:`break_even_tp` of two models' bytes per token, where the one is MLA and the other GQA."""
+    if model.mla is None or other.gqa is None:
+        return None, "a break-even stands between a replicated latent and sharded KV heads"
+    return break_even_tp(copy_bytes, other.gqa, other_bytes)
+
+
+def _totals(
+    model: Model, copy: _Token, rank: _Token, tp: int, context: int | None, batch: int | None, block_size: int
+) -> dict[str, int]:
+    if context is None and batch is None:
+        return {}
+    context, batch = context or DEFAULT_CONTEXT, batch or 1
+    window = model.windowed.window if model.windowed else None
+    rank_total = batch * request_bytes(rank, context, window)
+    return {
+        "context": context,
+        "batch": batch,
+        "block_size": block_size,
+        "total_bytes": batch * request_bytes(copy, context, window),
+        "allocated_bytes": batch * request_bytes(copy, context, window, block_size),
+        "per_rank_total_bytes": rank_total,
+        "cluster_total_bytes": rank_total * tp,
+    }
+
+
+def _check_mtp(model: Model, mtp_layers: int) -> None:
+    if mtp_layers and model.mtp_layers is None:
+        raise InputError(f"--mtp-layers {mtp_layers}: how many MTP layers {model.name} has is not known")
+    if mtp_layers > (model.mtp_layers or 0):
+        raise InputError(f"--mtp-layers {mtp_layers}: {model.name} has {model.mtp_layers}")
+
+
+def _paged(tokens: int, block_size: int) -> int:
+    return -(-tokens // block_size) * block_size

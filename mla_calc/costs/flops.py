@@ -1,0 +1,132 @@
+"""Both paths' FLOPs, bytes and bounds for one step (cost model, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..arrays import stored_bytes
+from ..hardware.roofline import Binds, Ceilings, binds, bound_s
+from ..models.attention import MLA
+from .counts import absorbed_core_flop, expanded_values, fold_flop, naive_core_flop, pairs
+from .paths import PATHS, Kernel, Work, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCost:
+    """One kernel of a path, per rank and layer; the bound is ``None`` without a GPU."""
+
+    name: str
+    flop: int
+    bytes: int
+    cache_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+    intensity_flop_per_byte: float
+    bound_s: float | None
+    binds: Binds | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathCost:
+    """One path, per rank and layer; ``total_`` is over all layers that cache."""
+
+    flop: int
+    bytes: int
+    bound_s: float | None
+    overlapped_bound_s: float | None
+    total_flop: int
+    total_bytes: int
+    total_bound_s: float | None
+    kernels: tuple[KernelCost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlopsCost:
+    """FLOPs and bytes of both paths for ``batch`` requests, per rank and layer."""
+
+    tp: int
+    batch: int
+    queries: int
+    context: int
+    causal: bool
+    fold_flop_per_query_token: int
+    naive_core_flop_per_pair: int
+    absorbed_core_flop_per_pair: int
+    core_ratio: float
+    materialized_bytes_per_context_token: int
+    pairs: int
+    """Of one request."""
+    fold_to_core_ratio: float
+    """The folds' FLOPs over those of the absorbed core."""
+    fewer_flop: str
+    fewer_bytes: str
+    lower_bound: str | None
+    absorbed: PathCost
+    naive: PathCost
+    merged_output_projection_ratio: float
+    """Parameters of W_UV*W_O over those of W_O: why nobody multiplies them beforehand."""
+
+
+def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = None) -> FlopsCost:
+    """Price both paths for one point; bounds are ``None`` without ``ceilings``."""
+    heads = mla.heads // work.tp
+    query_pairs = pairs(work.queries, work.context, work.causal)
+    fold, core = fold_flop(mla, heads), absorbed_core_flop(mla, heads)
+    costs = {name: path_cost(path(mla, work), layers, ceilings) for name, path in PATHS.items()}
+    absorbed, naive = costs["absorbed"], costs["naive"]
+    return FlopsCost(
+        tp=work.tp,
+        batch=work.batch,
+        queries=work.queries,
+        context=work.context,
+        causal=work.causal,
+        fold_flop_per_query_token=fold,
+        naive_core_flop_per_pair=naive_core_flop(mla, heads),
+        absorbed_core_flop_per_pair=core,
+        core_ratio=core / naive_core_flop(mla, heads),
+        materialized_bytes_per_context_token=stored_bytes(expanded_values(mla, heads), work.activation_bytes),
+        pairs=query_pairs,
+        fold_to_core_ratio=fold * work.queries / (core * query_pairs),
+        fewer_flop=cheaper(absorbed.flop, naive.flop),
+        fewer_bytes=cheaper(absorbed.bytes, naive.bytes),
+        lower_bound=None if ceilings is None else cheaper(absorbed.bound_s, naive.bound_s),
+        absorbed=absorbed,
+        naive=naive,
+        merged_output_projection_ratio=mla.kv_lora_rank / mla.v_head_dim,
+    )
+
+
+def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> PathCost:
+    """One path's kernels, their sums and, with ``ceilings``, their bounds."""
+    flop, moved = total_flop(kernels), total_bytes(kernels)
+    bound = path_bound_s(kernels, ceilings) if ceilings else None
+    return PathCost(
+        flop=flop,
+        bytes=moved,
+        bound_s=bound,
+        overlapped_bound_s=overlapped_bound_s(kernels, ceilings) if ceilings else None,
+        total_flop=layers * flop,
+        total_bytes=layers * moved,
+        total_bound_s=None if bound is None else layers * bound,
+        kernels=tuple(_kernel_cost(kernel, ceilings) for kernel in kernels),
+    )
+
+
+def cheaper(absorbed: float | None, naive: float | None) -> str:
+    """Which of the two is less; ``equal`` where neither is."""
+    assert absorbed is not None and naive is not None
+    return "equal" if absorbed == naive else "absorbed" if absorbed < naive else "naive"
+
+
+def _kernel_cost(kernel: Kernel, ceilings: Ceilings | None) -> KernelCost:
+    return KernelCost(
+        name=kernel.name,
+        flop=kernel.flop,
+        bytes=kernel.bytes,
+        cache_bytes=kernel.cache_bytes,
+        weight_bytes=kernel.weight_bytes,
+        activation_bytes=kernel.activation_bytes,
+        intensity_flop_per_byte=kernel.flop / kernel.bytes,
+        bound_s=bound_s(kernel.flop, kernel.bytes, ceilings) if ceilings else None,
+        binds=binds(kernel.flop, kernel.bytes, ceilings) if ceilings else None,
+    )

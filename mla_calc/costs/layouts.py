@@ -1,0 +1,106 @@
+"""Cache layouts as data: how many bytes a cached row takes, part by part (cost model, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ..data import find_preset
+from ..errors import InputError
+from ..models.attention import GQA, MLA, Windowed
+from ..schema import STRICT, Dimension, Text, build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a row: ``bytes`` for every ``per`` values of the dimension ``of``."""
+
+    __pydantic_config__ = STRICT
+
+    of: Literal["row", "kv_lora_rank", "qk_rope_head_dim", "once"]
+    """``row`` is all of a row's values (of a head's key and value in a GQA cache); ``once`` is one."""
+    bytes: Dimension
+    per: Dimension = 1
+    """Values that share the ``bytes``: 1 for a plain value, the group's size for a scale."""
+    pad_to: Dimension = 1
+    """The dimension is rounded up to a multiple of this first."""
+    what: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How one token's row is stored. A layout that has no ``heads`` parts is for latent caches alone."""
+
+    __pydantic_config__ = STRICT
+
+    name: Text
+    aliases: tuple[Text, ...] = ()
+    latent: tuple[Part, ...]
+    heads: tuple[Part, ...] = ()
+    """The parts of one KV head's key and value in a GQA cache; empty: not defined for one."""
+    only: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Values of ``kv_lora_rank`` and ``qk_rope_head_dim`` that the layout is defined for; empty: any."""
+    notes: tuple[Text, ...] = ()
+    sources: Mapping[str, tuple[Text, ...]]
+
+
+def load_layout(name: str) -> Layout:
+    """The cache layout that answers to ``name`` (``bf16``, ``fp8_ds_mla``, ...); InputError for no such one."""
+    path, mapping = find_preset("layouts", name)
+    return build(Layout, mapping, Path(path).name)
+
+
+def latent_row_bytes(layout: Layout, mla: MLA) -> int:
+    """Bytes of one cached latent row (one token, one layer). DeepSeek-V3 in bf16: 576 values, 1,152 B.
+
+    Raises:
+        InputError: the layout is not defined for these widths, or its groups do not divide them.
+    """
+    widths = {"kv_lora_rank": mla.kv_lora_rank, "qk_rope_head_dim": mla.qk_rope_head_dim}
+    for key, allowed in layout.only.items():
+        if widths[key] not in allowed:
+            raise InputError(
+                f"the cache layout {layout.name} is defined for {key} {_or(allowed)}, this model has {widths[key]}"
+            )
+    return _parts_bytes(layout, layout.latent, {**widths, "row": mla.row_values})
+
+
+def head_bytes(layout: Layout, attention: GQA | Windowed) -> int:
+    """Bytes of one KV head's key and value (one token, one layer).
+
+    Raises:
+        InputError: the layout stores latent rows alone, or its groups do not divide the widths.
+    """
+    if not layout.heads:
+        raise InputError(f"the cache layout {layout.name} stores MLA rows; a GQA cache has none")
+    return _parts_bytes(layout, layout.heads, {"row": attention.qk_head_dim + attention.v_head_dim})
+
+
+def _parts_bytes(layout: Layout, parts: tuple[Part, ...], widths: dict[str, int]) -> int:
+    total = 0
+    for part in parts:
+        values = {**widths, "once": 1}[part.of]
+        values = -(-values // part.pad_to) * part.pad_to
+        if values % part.per:
+            raise InputError(
+                f"the cache layout {layout.name} stores {part.what} per {part.per} values; {values} do not divide"
+            )
+        total += values // part.per * part.bytes
+    return total
+
+
+def row_formula(layout: Layout, parts: tuple[Part, ...]) -> str:
+    """The bytes of a row as an expression over ``kv_lora_rank``, ``qk_rope_head_dim`` and ``row``."""
+    terms = []
+    for part in parts:
+        values = "1" if part.of == "once" else part.of
+        if part.pad_to > 1:
+            values = f"-(-{values} // {part.pad_to}) * {part.pad_to}"
+        terms.append(f"{values} // {part.per} * {part.bytes}" if part.per > 1 else f"{values} * {part.bytes}")
+    return " + ".join(terms)
+
+
+def _or(values: tuple[int, ...]) -> str:
+    return " or ".join(map(str, values))

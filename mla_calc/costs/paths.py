@@ -1,0 +1,133 @@
+"""The two paths as lists of kernels, with the FLOPs and bytes of each (cost model, section 5).
+
+Both paths are the same kind of list, so whatever prices one prices the other: a third path is one more
+function here. Everything is per rank and per layer, for ``batch`` requests of equal size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+from ..arrays import stored_bytes
+from ..hardware.roofline import Ceilings, bound_s
+from ..models.attention import MLA
+from .counts import absorbed_core_flop, expanded_values, naive_core_flop, pairs
+
+if TYPE_CHECKING:
+    from ..arrays import Floats, Ints, Width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One layer's step: ``batch`` requests of ``queries`` new tokens over ``context`` keys, on ``tp`` ranks."""
+
+    queries: Ints
+    context: Ints
+    row_bytes: int
+    """Bytes of a cached row, by its layout."""
+    batch: Ints = 1
+    tp: Ints = 1
+    causal: bool = True
+    activation_bytes: Width = 2
+    weight_bytes: Width = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel's counts; bytes are told apart by the tensor they belong to."""
+
+    name: str
+    flop: Ints
+    cache_bytes: Ints
+    weight_bytes: Ints
+    activation_bytes: Ints
+
+    @property
+    def bytes(self) -> Ints:
+        """All bytes that the kernel reads and writes."""
+        return self.cache_bytes + self.weight_bytes + self.activation_bytes
+
+
+Path = Callable[[MLA, Work], tuple[Kernel, ...]]
+
+
+def absorbed_kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
+    """The absorbed (MQA) form: fold W_UK into the query, attend over latent rows, bring values up after."""
+    heads = mla.heads // work.tp
+    rank, nope, rope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.qk_rope_head_dim, mla.v_head_dim
+    tokens = work.batch * work.queries
+    return (
+        Kernel(
+            "q_fold",
+            flop=2 * tokens * heads * nope * rank,
+            cache_bytes=0,
+            weight_bytes=stored_bytes(heads * nope * rank, work.weight_bytes),
+            activation_bytes=stored_bytes(tokens * heads * (nope + rank), work.activation_bytes),
+        ),
+        Kernel(
+            "attention",
+            flop=work.batch * pairs(work.queries, work.context, work.causal) * absorbed_core_flop(mla, heads),
+            cache_bytes=work.batch * work.context * work.row_bytes,
+            weight_bytes=0,
+            activation_bytes=stored_bytes(tokens * heads * (2 * rank + rope), work.activation_bytes),
+        ),
+        Kernel(
+            "v_up",
+            flop=2 * tokens * heads * rank * value,
+            cache_bytes=0,
+            weight_bytes=stored_bytes(heads * rank * value, work.weight_bytes),
+            activation_bytes=stored_bytes(tokens * heads * (rank + value), work.activation_bytes),
+        ),
+    )
+
+
+def naive_kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
+    """The naive (MHA) form: up-project every context token into per-head keys and values, then attend."""
+    heads = mla.heads // work.tp
+    rank, nope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.v_head_dim
+    keys = work.batch * work.context
+    tokens = work.batch * work.queries
+    expanded = stored_bytes(keys * expanded_values(mla, heads), work.activation_bytes)
+    return (
+        Kernel(
+            "up_proj",
+            flop=2 * keys * rank * heads * (nope + value),
+            cache_bytes=keys * work.row_bytes,
+            weight_bytes=stored_bytes(rank * heads * (nope + value), work.weight_bytes),
+            activation_bytes=expanded,
+        ),
+        Kernel(
+            "attention",
+            flop=work.batch * pairs(work.queries, work.context, work.causal) * naive_core_flop(mla, heads),
+            cache_bytes=0,
+            weight_bytes=0,
+            activation_bytes=expanded + stored_bytes(tokens * expanded_values(mla, heads), work.activation_bytes),
+        ),
+    )
+
+
+PATHS: dict[str, Path] = {"absorbed": absorbed_kernels, "naive": naive_kernels}
+
+
+def total_flop(kernels: tuple[Kernel, ...]) -> Ints:
+    """FLOP of a path: the sum over its kernels."""
+    return reduce(add, (kernel.flop for kernel in kernels))
+
+
+def total_bytes(kernels: tuple[Kernel, ...]) -> Ints:
+    """Bytes of a path: the sum over its kernels."""
+    return reduce(add, (kernel.bytes for kernel in kernels))
+
+
+def path_bound_s(kernels: tuple[Kernel, ...], ceilings: Ceilings) -> Floats:
+    """Bound of a path run kernel after kernel, s: the sum of its kernels' bounds."""
+    return reduce(add, (bound_s(kernel.flop, kernel.bytes, ceilings) for kernel in kernels))
+
+
+def overlapped_bound_s(kernels: tuple[Kernel, ...], ceilings: Ceilings) -> Floats:
+    """Bound if all of a path's compute overlapped all of its traffic, s; never above the path's bound."""
+    return bound_s(total_flop(kernels), total_bytes(kernels), ceilings)

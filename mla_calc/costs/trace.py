@@ -1,0 +1,143 @@
+"""One step through one layer, from fused_qkv_a_proj to o_proj, as the chapter walks layer 30.
+
+Source: the chapter's seven steps, which follow vllm/model_executor/layers/mla.py and mla_attention.py.
+Shapes are of a step's output on one rank; softmax, RoPE and norms are left out of the FLOPs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ..arrays import stored_bytes
+from ..models.attention import MLA
+from .paths import Work, absorbed_kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step. ``flop`` is ``None`` where the step's arithmetic is left out of the counts."""
+
+    name: str
+    shape: tuple[int, ...]
+    splits: tuple[str, ...]
+    """What the output is split or viewed as, one text per part."""
+    weight_shape: tuple[int, ...] | None
+    flop: int | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometries:
+    """(QK width, KV heads, V width) of the two attention kernels on one rank."""
+
+    mqa: tuple[int, int, int]
+    mha: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCost:
+    """The steps of one layer on one rank, for the absorbed path."""
+
+    tp: int
+    batch: int
+    queries: int
+    context: int
+    geometries: Geometries
+    steps: tuple[Step, ...]
+    flop: int
+    bytes: int
+
+
+def trace_cost(mla: MLA, work: Work) -> TraceCost:
+    """Walk the absorbed path through one layer."""
+    heads = mla.heads // work.tp
+    steps = (*_query_steps(mla, work), *_attention_steps(mla, work), _output_step(mla, work))
+    return TraceCost(
+        tp=work.tp,
+        batch=work.batch,
+        queries=work.queries,
+        context=work.context,
+        geometries=Geometries(
+            mqa=(mla.row_values, 1, mla.kv_lora_rank), mha=(mla.qk_head_dim, heads, mla.v_head_dim)
+        ),
+        steps=steps,
+        flop=sum(step.flop or 0 for step in steps),
+        bytes=sum(step.bytes for step in steps),
+    )
+
+
+def _query_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
+    """From the hidden state to the rotated query and the cached row."""
+    tokens, heads = work.batch * work.queries, mla.heads // work.tp
+    latent = (f"kv_c [{mla.kv_lora_rank}]", f"k_pe [1, {mla.qk_rope_head_dim}]")
+    query = (f"q [{heads}, {mla.qk_head_dim}]",)
+    query_width = heads * mla.qk_head_dim
+    if mla.q_lora_rank is None:
+        projections = (
+            _linear("kv_a_proj_with_mqa", tokens, mla.hidden_size, mla.row_values, latent, work),
+            _linear("q_proj", tokens, mla.hidden_size, query_width, query, work),
+        )
+    else:
+        down = mla.q_lora_rank + mla.row_values
+        projections = (
+            _linear("fused_qkv_a_proj", tokens, mla.hidden_size, down, (f"q_c [{mla.q_lora_rank}]", *latent), work),
+            _linear("q_b_proj", tokens, mla.q_lora_rank, query_width, query, work),
+        )
+    rotated = tokens * (heads + 1) * mla.qk_rope_head_dim
+    rotary = Step(
+        name="rotary_emb",
+        shape=(tokens, heads + 1, mla.qk_rope_head_dim),
+        splits=("in place: the rope columns of q, and k_pe",),
+        weight_shape=None,
+        flop=None,
+        bytes=stored_bytes(2 * rotated, work.activation_bytes),
+    )
+    write = Step(
+        name="cache_write",
+        shape=(tokens, mla.row_values),
+        splits=(),
+        weight_shape=None,
+        flop=0,
+        bytes=stored_bytes(tokens * mla.row_values, work.activation_bytes) + tokens * work.row_bytes,
+    )
+    return (*projections, rotary, write) if mla.qk_rope_head_dim else (*projections, write)
+
+
+def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
+    """The absorbed path's own kernels, with the shapes that the batched products see."""
+    tokens, heads = work.batch * work.queries, mla.heads // work.tp
+    rank, nope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.v_head_dim
+    shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None, tuple[str, ...]]] = {
+        "q_fold": ((heads, tokens, rank), (heads, nope, rank), (f"with q_pe: [{tokens}, {heads}, {mla.row_values}]",)),
+        "attention": ((tokens, heads, rank), None, (f"K row {mla.row_values}, V its first {rank}",)),
+        "v_up": ((tokens, heads, value), (heads, rank, value), ()),
+    }
+    return tuple(
+        Step(
+            name=kernel.name,
+            shape=shapes[kernel.name][0],
+            splits=shapes[kernel.name][2],
+            weight_shape=shapes[kernel.name][1],
+            flop=kernel.flop,
+            bytes=kernel.bytes,
+        )
+        for kernel in absorbed_kernels(mla, work)
+    )
+
+
+def _output_step(mla: MLA, work: Work) -> Step:
+    heads = mla.heads // work.tp
+    return _linear("o_proj", work.batch * work.queries, heads * mla.v_head_dim, mla.hidden_size, (), work)
+
+
+def _linear(name: str, tokens: int, wide: int, out: int, splits: tuple[str, ...], work: Work) -> Step:
+    """A dense projection [tokens, wide] x [wide, out]: weights read once, activations in and out."""
+    return Step(
+        name=name,
+        shape=(tokens, out),
+        splits=splits,
+        weight_shape=(wide, out),
+        flop=2 * prod((tokens, wide, out)),
+        bytes=stored_bytes(wide * out, work.weight_bytes) + stored_bytes(tokens * (wide + out), work.activation_bytes),
+    )

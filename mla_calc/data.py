@@ -1,0 +1,213 @@
+"""Reading YAML and JSON that people hand in, and finding the presets that come with the package.
+
+Nothing read here is trusted: a file may be missing, binary, huge, a YAML bomb, nested a million deep, or
+hold the same key twice. Each of these is an :class:`~mla_calc.errors.InputError` that names file and line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError, nearest
+
+MAX_FILE_BYTES = 4 << 20
+MAX_DEPTH = 64
+
+
+def read_text(path: Path) -> str:
+    """The text of ``path`` (UTF-8, at most 4 MiB, not empty); :class:`InputError` where it is not that."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES and path.is_file():
+            raise InputError(f"{path}: {size:,} bytes; a preset or config has at most {MAX_FILE_BYTES:,}")
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise InputError(f"{path}: more than {MAX_FILE_BYTES:,} bytes; a preset or config is smaller")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{path}: not a text file (UTF-8 is expected)")
+    if not text.strip():
+        raise InputError(f"{path}: the file is empty")
+    return text
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping that a YAML or JSON file holds, by its suffix (``.json`` is JSON, all else YAML)."""
+    text = read_text(path)
+    value = parse_json(text, str(path)) if path.suffix.lower() == ".json" else parse_yaml(text, str(path))
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: a mapping is expected, found {_kind(value)}")
+    return value
+
+
+def parse_json(text: str, where: str) -> Any:
+    """``text`` as JSON, with duplicate keys, NaN and infinities refused."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) < len(items):
+            seen: set[str] = set()
+            twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise InputError(f"{where}: the key {twice!r} stands twice in one object")
+        return found
+
+    def constant(name: str) -> Any:
+        raise InputError(f"{where}: {name} is not a number that JSON allows")
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}:{error.lineno}: not valid JSON: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)") from None
+    except ValueError:  # an integer of more digits than Python converts
+        raise InputError(f"{where}: holds a number that is too long") from None
+    _check_depth(value, where)
+    return value
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """``text`` as YAML by the C loader: one document, no anchors, no tags, no key twice."""
+    import yaml
+
+    try:
+        _check_events(text, where)
+        return yaml.load(text, Loader=_strict_loader())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark else ""
+        problem = " ".join((error.problem or error.context or "not valid YAML").split())
+        raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())[:120]
+        raise InputError(f"{where}: not valid YAML: {problem}") from None
+    except (ValueError, OverflowError) as error:  # a date such as 2026-99-99, an endless integer
+        raise InputError(f"{where}: holds a value that YAML cannot read: {error}") from None
+
+
+def _check_events(text: str, where: str) -> None:
+    """Refuse anchors, aliases, tags, depth and second documents before anything is built from them."""
+    import yaml
+
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise InputError(f"{where}:{line}: YAML anchors and aliases are not accepted")
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise InputError(f"{where}:{line}: YAML tags are not accepted ({event.tag})")
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise InputError(f"{where}:{line}: nested too deep (more than {MAX_DEPTH} levels)")
+        if documents > 1:
+            raise InputError(f"{where}:{line}: one YAML document is expected, a second one starts here")
+
+
+@cache
+def _strict_loader() -> Any:
+    """The C SafeLoader, with keys that are strings and stand once."""
+    import yaml
+
+    class StrictLoader(yaml.CSafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen: set[str] = set()
+            for key_node, _ in node.value:
+                key = key_node.value
+                if key_node.tag != "tag:yaml.org,2002:str":
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} is not a string (quote it)", key_node.start_mark
+                    )
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} stands twice in one mapping", key_node.start_mark
+                    )
+                seen.add(key)
+            return super().construct_mapping(node, deep=deep)
+
+    return StrictLoader
+
+
+def _check_depth(value: Any, where: str) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return
+    raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)")
+
+
+def _children(value: Any) -> Iterator[Any]:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (item for item in items if isinstance(item, dict | list))
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return {list: "a list", str: "a string", bool: "true or false"}.get(type(value), "a number")
+
+
+@cache
+def presets_root() -> Path:
+    """The folder of presets: inside the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parent
+    for folder in (package / "presets", package.parent / "presets"):
+        if (folder / "models").is_dir():
+            return folder
+    raise InputError(f"the presets are missing from this installation ({package / 'presets'})")
+
+
+def preset_files(kind: str) -> list[Path]:
+    """The YAML files of one kind of preset (``models``, ``gpus``, ``engines``, ``layouts``), by name."""
+    return sorted((presets_root() / kind).glob("*.yaml"))
+
+
+def names_of(preset: Mapping[str, Any], path: Path) -> list[str]:
+    """Every name that a preset answers to: its file's, its own, its aliases, its Hugging Face ids."""
+    listed = [*(preset.get("aliases") or ()), *(preset.get("hf") or ())]
+    return [path.stem, str(preset.get("name", "")), *map(str, listed)]
+
+
+def find_preset(kind: str, name: str) -> tuple[Path, dict[str, Any]]:
+    """The preset of ``kind`` that answers to ``name``, upper and lower case alike.
+
+    A file named so is read straight away. Otherwise only the files whose text holds the name are parsed:
+    a new preset is one new file, with no index to keep.
+
+    Raises:
+        InputError: no preset answers to ``name``; the nearest names are offered.
+    """
+    wanted = name.strip().lower()
+    files = preset_files(kind)
+    candidates = [path for path in files if path.stem == wanted]
+    candidates += [path for path in files if path.stem != wanted and wanted in _lower_text(path)]
+    for path in candidates if wanted else ():
+        preset = read_mapping(path)
+        if wanted in (known.lower() for known in names_of(preset, path)):
+            return path, preset
+    known = [known for path in files for known in names_of(read_mapping(path), path) if known]
+    noun = {"gpus": "GPU"}.get(kind, kind.rstrip("s"))
+    raise InputError(
+        f"no {noun} preset is named {name!r}",
+        nearest(name, known) or f"`mla-calc presets list` shows all {len(files)} {noun} presets",
+    )
+
+
+def _lower_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").lower()

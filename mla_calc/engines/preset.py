@@ -1,0 +1,212 @@
+"""What an engine does as one release of it has it: backends, thresholds, ladder; each read in its source.
+
+A release is one file of ``presets/engines``. A fact that was not read for that release is absent from its
+file, and ``None`` here: absent never means "as in the other release".
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+from pydantic import StringConstraints
+
+from ..errors import InputError
+from ..schema import STRICT, Count, Dimension, Text
+
+Heads = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,6}$")]
+"""A number of query heads as the key of a mapping: YAML keys are strings here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadThreshold:
+    """A decode threshold that hangs on the query heads of a rank: a table and what holds outside it."""
+
+    __pydantic_config__ = STRICT
+
+    by_heads: Annotated[Mapping[Heads, Dimension], MinLen(1)]
+    """Query tokens, by the exact number of query heads per rank."""
+    otherwise: Dimension
+    """Query tokens for any other number of heads."""
+    compute_capability_major: tuple[Dimension, ...] = ()
+    """Majors for which this table is used; none: all that no table before it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One of vLLM's MLA backends."""
+
+    __pydantic_config__ = STRICT
+
+    name: Text
+    """The enum member, as ``--attention-backend`` takes it."""
+    kind: Literal["dense", "sparse", "deepseek_v4", "deepseek_v41"]
+    platform: Literal["cuda", "rocm", "cpu", "xpu"] = "cuda"
+    source: Text
+    """File and line, in the wheel of the release."""
+    decode_threshold: Dimension | tuple[HeadThreshold, ...] | None = None
+    """The longest query, in tokens, that is still a decode row and takes the absorbed path."""
+    query_len_support: Literal["single_only", "uniform", "varlen"] | None = None
+    """Which decode rows fit one kernel call: of 1 token, of one length, of any length up to the threshold."""
+    threshold_under_dcp: Literal["kept", "kept_if_interleave_1", "one"] | None = None
+    """What becomes of the threshold under decode context parallelism."""
+    supports_dcp: bool | None = None
+    compute_capability_major: tuple[Dimension, ...] = ()
+    """Majors that it runs on; none: any."""
+    gates_read: bool = True
+    """False where only its entry in the registry was read: on which GPUs it runs is then not known."""
+    kv_cache_dtypes: tuple[Text, ...] | None = None
+    head_sizes: tuple[Dimension, ...] | Literal["any"] | None = None
+    """Accepted widths of the cached row, values."""
+    block_sizes: tuple[Dimension, ...] | None = None
+    """Accepted page sizes, tokens."""
+    block_multiple: Dimension | None = None
+    """Accepted page sizes are the multiples of this, tokens."""
+    qk_nope_head_dims: tuple[Count, ...] | None = None
+    qk_rope_head_dims: tuple[Count, ...] | None = None
+    v_head_dims: tuple[Count, ...] | None = None
+    index_topk: Dimension | None = None
+    """The only number of selected rows that it takes."""
+    requires: tuple[Text, ...] = ()
+    """What else it asks for, in words."""
+    notes: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseTail:
+    """An ordering of the sparse backends, used where its conditions hold."""
+
+    __pydantic_config__ = STRICT
+
+    backends: Annotated[tuple[Text, ...], MinLen(1)]
+    cache: Literal["quantised", "unquantised"] | None = None
+    most_heads: Dimension | None = None
+    """Query heads per rank up to which this ordering is used."""
+    head_size: Dimension | None = None
+    """Width of the cached row, values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """The order in which vLLM tries backends on some GPUs; the first that accepts wins."""
+
+    __pydantic_config__ = STRICT
+
+    dense: Annotated[tuple[Text, ...], MinLen(1)]
+    sparse: tuple[SparseTail, ...] = ()
+    """Tried after the dense ones; the first whose conditions hold."""
+    compute_capability_major: tuple[Dimension, ...] = ()
+    """Majors that this ladder is for; none: all that no ladder before it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """How many attention backends the engine's enum has, and how many of them are for MLA."""
+
+    __pydantic_config__ = STRICT
+
+    total: Dimension
+    mla: Dimension
+    mla_directory: Dimension
+    """Those that resolve into the shared MLA directory."""
+    model_directories: Dimension
+    """Those that models register from their own directories."""
+    source: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """SGLang's rule for one attention backend: which batches leave the absorbed path."""
+
+    __pydantic_config__ = STRICT
+
+    name: Text
+    source: Text
+    aliases: tuple[Text, ...] = ()
+    rule: Text | None = None
+    """The predicate in words. P and S are sums over the batch: of prefixes, and of whole lengths."""
+    one_shot: bool | None = None
+    """Whether it may take the whole context in one call where that fits the chunk capacity."""
+    chunked_prefix: bool | None = None
+    """Whether chunked prefixes stay enabled with it; without them only P = 0 leaves the absorbed path."""
+    page_sizes: tuple[Dimension, ...] | None = None
+    """Page sizes that it is forced to, tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixThreshold:
+    """SGLang's threshold: a batch whose prefixes sum to it or more is worth expanding."""
+
+    __pydantic_config__ = STRICT
+
+    tokens: Dimension
+    """Compared with the sum of the prefixes of the batch."""
+    handlers: Annotated[tuple[Text, ...], MinLen(1)]
+    """The handlers that compare with it; the others do not know it."""
+    environment: Text
+    """The variable that changes it. 0 widens the expanded path; it never forces the absorbed one."""
+    source: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkCapacity:
+    """Tokens of context that SGLang expands in one piece."""
+
+    __pydantic_config__ = STRICT
+
+    tokens: Dimension
+    environment: Text
+    source: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One release of an inference engine."""
+
+    __pydantic_config__ = STRICT
+
+    name: Text
+    aliases: tuple[Text, ...] = ()
+    engine: Literal["vllm", "sglang"]
+    release: Text
+    commit: Text | None = None
+    date: datetime.date
+    """When the files of the release were built."""
+    backends: tuple[Backend, ...] = ()
+    ladder: tuple[Ladder, ...] = ()
+    registry: Registry | None = None
+    handlers: tuple[Handler, ...] = ()
+    prefix_threshold: PrefixThreshold | None = None
+    chunk_capacity: ChunkCapacity | None = None
+    notes: tuple[Text, ...] = ()
+    sources: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)
+
+
+def threshold_for(backend: Backend, heads_per_rank: int, compute_capability_major: int) -> int:
+    """The decode threshold of ``backend``, query tokens, before speculation or context parallelism change it.
+
+    Whether the backend runs on that GPU at all is another question: see :func:`runs_on`.
+
+    Raises:
+        InputError: no threshold was read for this backend in this release.
+    """
+    threshold = backend.decode_threshold
+    if isinstance(threshold, int):
+        return threshold
+    for table in threshold or ():
+        if compute_capability_major in table.compute_capability_major or not table.compute_capability_major:
+            return table.by_heads.get(str(heads_per_rank), table.otherwise)
+    raise InputError(
+        f"{backend.name}: no decode threshold is recorded for compute capability {compute_capability_major}.x"
+    )
+
+
+def runs_on(backend: Backend, compute_capability_major: int) -> bool:
+    """Whether ``backend`` is known to accept NVIDIA GPUs of this major, its other demands aside."""
+    if backend.platform != "cuda" or not backend.gates_read:
+        return False
+    majors = backend.compute_capability_major
+    return not majors or compute_capability_major in majors

@@ -1,0 +1,57 @@
+"""Finding a model: a preset by name, a preset file, or a model's own config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..data import find_preset, preset_files, read_mapping
+from ..errors import InputError
+from ..schema import build
+from .attention import Model
+from .config import find_config, model_from_config
+
+_FILE_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+def load_model(name: str | Path) -> Model:
+    """The model that ``name`` means.
+
+    ``name`` is a preset's file name, name, alias or Hugging Face id (in any case), the path of a YAML preset,
+    or the path of a ``config.json`` (Hugging Face, DeepSeek-native), a Mistral ``params.json``, or a folder
+    that holds one.
+
+    Raises:
+        InputError: nothing of that name, or a file that cannot be read or is not understood.
+    """
+    text = str(name)
+    if isinstance(name, Path) or text.startswith((".", "/", "~")) or text.lower().endswith(_FILE_SUFFIXES):
+        return _from_path(Path(text).expanduser())
+    try:
+        path, mapping = find_preset("models", text)
+    except InputError:
+        if "\0" not in text and Path(text).exists():
+            return _from_path(Path(text))
+        raise
+    return build(Model, mapping, f"presets/models/{path.name}")
+
+
+def shipped_models() -> list[Model]:
+    """Every model preset of this installation, by file name."""
+    return [
+        build(Model, read_mapping(path), f"presets/models/{path.name}") for path in preset_files("models")
+    ]
+
+
+def is_preset(mapping: Mapping[str, Any]) -> bool:
+    """Whether a mapping is one of our presets rather than a model's own config."""
+    return "cached_layers" in mapping or "mla" in mapping or "gqa" in mapping
+
+
+def _from_path(path: Path) -> Model:
+    file = find_config(path)
+    mapping = read_mapping(file)
+    if is_preset(mapping):
+        return build(Model, mapping, str(file))
+    return model_from_config(mapping, str(file))

@@ -1,0 +1,105 @@
+"""Numbers as people read them. Every table, sentence and note formats through here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+NOTHING = "-"
+
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+FLOP_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+
+
+def integer(value: int) -> str:
+    """70272 -> 70,272."""
+    return f"{value:,}"
+
+
+def number(value: float) -> str:
+    """Four significant digits, in full where that is short: 241.8, 0.8186, 12,345."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def exact_bytes(value: int) -> str:
+    """70272 -> 70,272 B."""
+    return f"{value:,} B"
+
+
+def binary_bytes(value: float) -> str:
+    """70272 -> 68.6 KiB."""
+    return _scaled(value, 1024, BINARY)
+
+
+def decimal_bytes(value: float) -> str:
+    """70272 -> 70.3 kB."""
+    return _scaled(value, 1000, DECIMAL)
+
+
+def both_bytes(value: int) -> str:
+    """70272 -> 70,272 B (68.6 KiB, 70.3 kB): most mismatches that people report are units."""
+    return f"{exact_bytes(value)} ({binary_bytes(value)}, {decimal_bytes(value)})"
+
+
+def flop(value: float) -> str:
+    """33554432 -> 33.55 MFLOP."""
+    power = 0
+    while abs(value) >= 1000 and power < len(FLOP_PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.4g} {FLOP_PREFIXES[power]}FLOP"
+
+
+def seconds(value: float) -> str:
+    """1.16e-05 -> 11.61 us."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
+        if value * scale >= 1 or unit == "ns":
+            return f"{value * scale:.4g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def percent(value: float) -> str:
+    """0.8186 -> 82 %; below a tenth with one more digit."""
+    return f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.2g} %"
+
+
+def factor(value: float) -> str:
+    """71.111 -> 71.11x."""
+    return f"{value:,.4g}x"
+
+
+def text(value: object) -> str:
+    """A text as it is, a list of dimensions as [1, 128, 512]."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return str(value)
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "integer": integer,
+    "number": number,
+    "bytes": exact_bytes,
+    "binary": binary_bytes,
+    "decimal": decimal_bytes,
+    "flop": flop,
+    "seconds": seconds,
+    "percent": percent,
+    "factor": factor,
+    "text": text,
+}
+
+
+def shown(value: object, kind: str) -> str:
+    """``value`` in one of :data:`FORMATS`; what is not known is a dash, never a zero."""
+    return NOTHING if value is None else FORMATS[kind](value)
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    power = 0
+    while abs(value) >= step and power < len(units) - 1:
+        value, power = value / step, power + 1
+    return f"{value:.0f} {units[0]}" if power == 0 else f"{value:.1f} {units[power]}"

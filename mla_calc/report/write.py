@@ -1,0 +1,89 @@
+"""Writing an answer: to the terminal, or to a file that is whole or untouched."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import InputError, nearest
+from .record import Report
+from .render import FORMATS, SUFFIXES
+
+
+def emit(report: Report, format_name: str | None, output: Path | None, explain: bool) -> None:
+    """Print the report, or write it to ``output``; the format is the one named or that of the suffix.
+
+    Raises:
+        InputError: an unknown format or suffix, or an output that cannot be written.
+    """
+    chosen = chosen_format(format_name, output)
+    if output is not None:
+        with replacing(output) as path:
+            path.write_text(FORMATS[chosen](report, explain), encoding="utf-8")
+    elif chosen == "table" and sys.stdout.isatty():
+        from rich.console import Console
+
+        from .terminal import show
+
+        show(report, explain, Console(highlight=False))
+    else:
+        sys.stdout.write(FORMATS[chosen](report, explain))
+
+
+def chosen_format(format_name: str | None, output: Path | None) -> str:
+    """The format asked for, or the one that ``output``'s suffix means, or a table."""
+    if format_name is not None:
+        if format_name not in FORMATS:
+            accepted = ", ".join(FORMATS)
+            raise InputError(f"--format {format_name}: one of {accepted} is accepted", nearest(format_name, FORMATS))
+        return format_name
+    if output is None:
+        return "table"
+    if output.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"--output {output}: the suffix {output.suffix or '(none)'} names no format; "
+            f"use {', '.join(SUFFIXES)} or --format"
+        )
+    return SUFFIXES[output.suffix.lower()]
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """A temporary file beside ``output`` that takes its place when the block ends without an error.
+
+    Whatever goes wrong, an existing file is left whole: it is replaced in one step or not at all.
+
+    Raises:
+        InputError: ``output`` is a directory, or its folder is missing or cannot be written.
+    """
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a directory")
+    if output.exists() and not output.is_file():
+        # a device or a pipe, such as /dev/stdout: nothing to replace, written as it is
+        yield output
+        return
+    try:
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
+        os.close(handle)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+    temporary = Path(name)
+    try:
+        yield temporary
+        mode = output.stat().st_mode & 0o777 if output.exists() else 0o666 & ~_umask()
+        temporary.chmod(mode)
+        temporary.replace(output)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
