@@ -71,6 +71,8 @@ def parse_json(text: str, where: str) -> Any:
         raise InputError(f"{where}:{error.lineno}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)") from None
+    except InputError:
+        raise
     except ValueError:  # an integer of more digits than Python converts
         raise InputError(f"{where}: holds a number that is too long") from None
     _check_depth(value, where)
@@ -85,8 +87,8 @@ def parse_yaml(text: str, where: str) -> Any:
         _check_events(text, where)
         return yaml.load(text, Loader=_strict_loader())
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
+        mark: Any = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark is not None else ""
         problem = " ".join((error.problem or error.context or "not valid YAML").split())
         raise InputError(f"{where}{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
@@ -101,12 +103,14 @@ def _check_events(text: str, where: str) -> None:
     import yaml
 
     depth = documents = 0
+    event: Any
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise InputError(f"{where}:{line}: YAML anchors and aliases are not accepted")
-        if getattr(event, "tag", None) not in (None, "!"):
-            raise InputError(f"{where}:{line}: YAML tags are not accepted ({event.tag})")
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!"):
+            raise InputError(f"{where}:{line}: YAML tags are not accepted ({tag})")
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
         if isinstance(event, yaml.CollectionStartEvent):

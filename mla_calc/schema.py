@@ -6,7 +6,6 @@ here, at the edge, and writes their JSON Schema. Inside, records are trusted.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge, Gt, Le, MinLen
@@ -26,14 +25,18 @@ Count = Annotated[int, Strict(), Ge(0), Le(MAX_DIMENSION)]
 Quantity = Annotated[float, Gt(0), Le(1e9)]
 """A measured or published figure: finite and positive."""
 
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
 """What every record read from YAML sets as ``__pydantic_config__``."""
 
 
-@cache
 def adapter(record: type[Record]) -> TypeAdapter[Record]:
     """The pydantic adapter of a record type (built once: building is the slow part)."""
-    return TypeAdapter(record)
+    known: TypeAdapter[Record] | None = _ADAPTERS.get(record)
+    if known is None:
+        known = _ADAPTERS[record] = TypeAdapter(record)
+    return known
 
 
 def build(record: type[Record], mapping: dict[str, Any], where: str) -> Record:
@@ -44,7 +47,7 @@ def build(record: type[Record], mapping: dict[str, Any], where: str) -> Record:
         raise InputError(*_first_problem(error, record, where)) from None
 
 
-def problems(record: type[Record], mapping: dict[str, Any], where: str) -> list[tuple[str, str]]:
+def problems(record: type[Record], mapping: dict[str, Any]) -> list[tuple[str, str]]:
     """Everything wrong with ``mapping``, as pairs of a dotted key and a sentence."""
     try:
         adapter(record).validate_python(mapping)

@@ -63,7 +63,8 @@ def parse_size(text: str, option: str) -> int:
     scaled = int(whole + decimals) * step ** _POWERS[match[2]]
     if scaled % 10 ** len(decimals):
         raise InputError(f"{option} {text.strip()}: is not a whole number of bytes")
-    return scaled // 10 ** len(decimals)
+    whole_bytes: int = scaled // 10 ** len(decimals)
+    return whole_bytes
 
 
 def _range(text: str, option: str, least: int, most: int) -> list[int]:

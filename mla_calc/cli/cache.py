@@ -44,9 +44,7 @@ def cache(
     block = parse_count(block_size, "--block-size", most=1 << 16)
     mtp = parse_count(mtp_layers, "--mtp-layers", least=0, most=1024)
     costs = [
-        cache_cost(
-            loaded, layout, tp=at, mtp_layers=mtp, vs=beside, context=length, batch=requests, block_size=block
-        )
+        cache_cost(loaded, layout, tp=at, mtp_layers=mtp, vs=beside, context=length, batch=requests, block_size=block)
         for at in tps
         for requests in batches
         for length in contexts
@@ -64,7 +62,9 @@ def _report(
 ) -> Report:
     single, first = len(costs) == 1, costs[0]
     sources = request.input_sources(
-        (model, *(other for other, _ in beside)), {layout.name: layout, **{its.name: its for _, its in beside}}.values(), None
+        (model, *(other for other, _ in beside)),
+        {layout.name: layout, **{its.name: its for _, its in beside}}.values(),
+        None,
     )
     return Report(
         command="cache",
@@ -138,7 +138,7 @@ def _total_table(cost: CacheCost) -> Table:
     rows = tuple(
         (label, Cell(path, "bytes"), Cell(path, "binary"), Cell(path, "decimal")) for path, label in labels.items()
     )
-    caption = f"{cost.batch:,} request{'s' if cost.batch != 1 else ''} of {cost.context:,} tokens"
+    caption = f"{fmt.counted(cost.batch or 0, 'request')} of {cost.context:,} tokens"
     return Table(("", "bytes", "", ""), rows, caption)
 
 
@@ -184,7 +184,10 @@ def _notes(model: Model, cost: CacheCost) -> list[str]:
             f"{model.recurrent.layers} linear-attention layers keep a fixed state per request, which is not counted."
         )
     if model.mtp_layers and not cost.mtp_layers:
-        notes.append(f"{model.mtp_layers} MTP layer(s) cache only under speculative decoding: --mtp-layers adds them.")
+        notes.append(
+            f"{fmt.counted(model.mtp_layers, 'MTP layer')} left out: they cache under speculative decoding alone "
+            "(--mtp-layers)."
+        )
     notes += request.model_notes(model)
     return notes
 

@@ -21,6 +21,11 @@ def layouts(incomplete: str) -> list[str]:
     return _names("layouts", incomplete)
 
 
+def anything(incomplete: str) -> list[str]:
+    """Presets of every kind that begin with ``incomplete``."""
+    return [name for kind in ("models", "gpus", "engines", "layouts") for name in _names(kind, incomplete)]
+
+
 def formats(incomplete: str) -> list[str]:
     """Output formats that begin with ``incomplete``."""
     return [name for name in ("table", "json", "csv", "markdown") if name.startswith(incomplete)]

@@ -48,7 +48,13 @@ def flops(
         check_tp(loaded.name, mla, ranks)
         request.check_queries(new, keys)
         work = Work(
-            queries=new, context=keys, row_bytes=row, batch=requests, tp=ranks, causal=causal, weight_bytes=width
+            queries=new,
+            context=keys,
+            row_bytes=row,
+            batch=requests,
+            tp=ranks,
+            causal=causal,
+            weight_bytes=width,
         )
         costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings)))
     report = _report(loaded, layout, card, ceilings, costs, mma_dtype, weight_bytes)
@@ -95,7 +101,11 @@ def _single_tables(cost: FlopsCost) -> tuple[Table, ...]:
         (
             ("once per query token (folds)", Cell("fold_flop_per_query_token", "flop"), "-"),
             ("once per context token (up-projection)", "-", Cell("fold_flop_per_query_token", "flop")),
-            ("attention core, per pair", Cell("absorbed_core_flop_per_pair"), Cell("naive_core_flop_per_pair")),
+            (
+                "attention core, per pair",
+                Cell("absorbed_core_flop_per_pair"),
+                Cell("naive_core_flop_per_pair"),
+            ),
             ("materialized per context token", "-", Cell("materialized_bytes_per_context_token", "bytes")),
         ),
         f"{_step(cost)}; per rank and layer",
@@ -109,14 +119,18 @@ def _kernel_table(cost: FlopsCost) -> Table:
     for path, priced in (("absorbed", cost.absorbed), ("naive", cost.naive)):
         for index, kernel in enumerate(priced.kernels):
             at = f"{path}.kernels[{index}]."
-            cells = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), Cell(at + "intensity_flop_per_byte", "number")]
+            cells: list[str | Cell] = [
+                Cell(at + "flop", "flop"),
+                Cell(at + "bytes", "decimal"),
+                Cell(at + "intensity_flop_per_byte", "number"),
+            ]
             if bounds:
                 cells += [Cell(at + "bound_s", "seconds"), Cell(at + "binds", "text")]
             rows.append((f"{path}: {kernel.name}", *cells))
         at = f"{path}."
-        ends = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), ""]
+        ends: list[str | Cell] = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), ""]
         rows.append((f"{path}, sum", *ends, *((Cell(at + "bound_s", "seconds"), "") if bounds else ())))
-        totals = [Cell(at + "total_flop", "flop"), Cell(at + "total_bytes", "decimal"), ""]
+        totals: list[str | Cell] = [Cell(at + "total_flop", "flop"), Cell(at + "total_bytes", "decimal"), ""]
         rows.append((f"{path}, all layers", *totals, *((Cell(at + "total_bound_s", "seconds"), "") if bounds else ())))
     headers = ("kernel", "FLOP", "bytes", "FLOP/B") + (("bound", "binds") if bounds else ())
     return Table(headers, tuple(rows))
@@ -141,8 +155,8 @@ def _list_table(costs: list[FlopsCost]) -> Table:
 
 def _step(cost: FlopsCost) -> str:
     pairs = "causal" if cost.causal else "rectangular"
-    requests = f"{cost.batch:,} request{'s' if cost.batch != 1 else ''}"
-    new = f"{cost.queries:,} quer{'ies' if cost.queries != 1 else 'y'}"
+    requests = fmt.counted(cost.batch, "request")
+    new = fmt.counted(cost.queries, "query", "queries")
     return f"{requests}, {new} over {cost.context:,} keys ({pairs}), TP {cost.tp}"
 
 

@@ -23,7 +23,8 @@ from . import options, request
 app = options.command_app()
 
 TpAxis = Annotated[
-    str | None, typer.Option("--tp", help="Tensor-parallel ranks: 8, 1,2,4 or 1:8:x2.", show_default="1 to 16")
+    str | None,
+    typer.Option("--tp", help="Tensor-parallel ranks: 8, 1,2,4 or 1:8:x2.", show_default="1 to 16"),
 ]
 USUAL_TP = (1, 2, 4, 8, 16)
 
@@ -51,7 +52,12 @@ def intensity(
     cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside, break_even_tp=even)
     if even_note:
         vs_notes.append(f"{beside[0][0].name}: no break-even TP: {even_note}.")
-    emit(_report(loaded, layout, card, ceilings, cost, beside, vs_notes, mma_dtype), format_name, output, explain)
+    emit(
+        _report(loaded, layout, card, ceilings, cost, beside, vs_notes, mma_dtype),
+        format_name,
+        output,
+        explain,
+    )
 
 
 def _break_even(model: Model, layout: Layout, other: Model, its_layout: Layout) -> tuple[float | None, str | None]:
@@ -110,7 +116,11 @@ def _table(model: Model, cost: IntensityCost) -> Table:
         at = f"by_tp[{index}]."
         row = [Cell(at + "tp"), Cell(at + "intensity_flop_per_byte", "number")]
         if with_gpu:
-            row += [Cell(at + "ridge_share", "percent"), Cell(at + "binds", "text"), Cell(at + "by", "factor")]
+            row += [
+                Cell(at + "ridge_share", "percent"),
+                Cell(at + "binds", "text"),
+                Cell(at + "by", "factor"),
+            ]
         row += [Cell(f"vs[{number}].{at}intensity_flop_per_byte", "number") for number in range(len(cost.vs))]
         rows.append(tuple(row))
     return Table(headers, tuple(rows), "decode, per byte of cache read")
@@ -121,7 +131,8 @@ def _sentence(model: Model, cost: IntensityCost) -> str:
     text = f"At TP {first.tp} decode does {fmt.number(first.intensity_flop_per_byte)} FLOP per byte of cache"
     if cost.ridge_flop_per_byte is not None and first.ridge_share is not None:
         ridge = fmt.number(cost.ridge_flop_per_byte)
-        text += f", {fmt.percent(first.ridge_share)} of the ridge at {ridge}: {first.binds} binds, by {fmt.factor(first.by or 0)}"
+        share, by = fmt.percent(first.ridge_share), fmt.factor(first.by or 0)
+        text += f", {share} of the ridge at {ridge}: {first.binds} binds, by {by}"
     if cost.ridge_heads_times_queries is not None:
         text += f". The ridge is reached at {cost.ridge_heads_times_queries:.1f} heads per rank times queries"
     if model.mla and len(cost.by_tp) > 1:

@@ -50,17 +50,25 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def callback(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
-    """What Multi-head Latent Attention costs: cache bytes, FLOPs, rooflines, crossovers.
-
-    Model, GPU and engine presets feed an exact cost engine. Try: mla-calc cache --model dsv3
-    """
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from .. import __version__
 
         typer.echo(f"mla-calc {__version__}")
         raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+]
+
+
+@app.callback()
+def callback(version: Version = False) -> None:  # noqa: ARG001  (the option's own callback acts on it)
+    """What Multi-head Latent Attention costs: cache bytes, FLOPs, rooflines, crossovers.
+
+    Model, GPU and engine presets feed an exact cost engine. Try: mla-calc cache --model dsv3
+    """
 
 
 def main(arguments: list[str] | None = None) -> None:

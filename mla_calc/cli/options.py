@@ -13,7 +13,6 @@ import typer
 from .complete import formats, gpus, layouts, models
 
 
-
 def command_app() -> typer.Typer:
     """The typer app of one command's module."""
     return typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=CONTEXT)
@@ -36,7 +35,8 @@ Gpu = Annotated[
     typer.Option("--gpu", "-g", help="GPU preset or YAML file; auto takes this machine's.", autocompletion=gpus),
 ]
 Vs = Annotated[
-    list[str] | None, typer.Option("--vs", help="Models to set beside it; repeat or list with commas.", autocompletion=models)
+    list[str] | None,
+    typer.Option("--vs", help="Models to set beside it; repeat or list with commas.", autocompletion=models),
 ]
 Tp = Annotated[str, typer.Option("--tp", help="Tensor-parallel ranks: 8, 1,2,4 or 1:8:x2.")]
 Queries = Annotated[str, typer.Option("--queries", "-q", help="New tokens per request in this step.")]
@@ -52,9 +52,7 @@ Format = Annotated[
     str | None,
     typer.Option("--format", "-f", help="table, json, csv or markdown.", autocompletion=formats, show_default="table"),
 ]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to this file; its suffix tells the format.")
-]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file; its suffix tells the format.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the formula behind each figure, with its numbers and sources.")
 ]

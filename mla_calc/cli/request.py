@@ -68,16 +68,15 @@ def check_records(count: int) -> None:
     """Refuse an answer of more than :data:`MAX_RECORDS` records."""
     if count > MAX_RECORDS:
         raise InputError(
-            f"{count:,} points asked for; one answer lists at most {MAX_RECORDS:,}", "`mla-calc sweep` takes more"
+            f"{count:,} points asked for; one answer lists at most {MAX_RECORDS:,}",
+            "`mla-calc sweep` takes more",
         )
 
 
 def check_queries(queries: int, context: int) -> None:
     """Refuse more new tokens than there are keys."""
     if queries > context:
-        raise InputError(
-            f"--queries {queries} is more than --context {context}: the context counts the new tokens too"
-        )
+        raise InputError(f"--queries {queries} is more than --context {context}: the context counts the new tokens too")
 
 
 def mla_of(model: Model, command: str) -> MLA:

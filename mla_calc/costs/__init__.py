@@ -1,0 +1,1 @@
+"""The cost engine: shapes and a plan in, exact counts and bounds out."""

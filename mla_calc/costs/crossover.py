@@ -103,22 +103,25 @@ def causal_flop_queries(mla: MLA, prefix: int) -> float | None:
 
 
 def time_crossover(
-    mla: MLA, contexts: Iterable[int], work: Work, tps: Iterable[int], batches: Iterable[int], ceilings: Ceilings
+    mla: MLA,
+    contexts: Iterable[int],
+    work: Work,
+    tps: Iterable[int],
+    batches: Iterable[int],
+    ceilings: Ceilings,
 ) -> TimeCrossover:
     """The crossovers by bound at every context, TP and batch; ``work`` gives the layout and byte widths."""
     points = [(context, tp, batch) for context in contexts for tp in tps for batch in batches]
     return TimeCrossover(
         by_context=tuple(
-            _time_at(mla, replace(work, context=context, tp=tp, batch=batch), ceilings)
-            for context, tp, batch in points
+            _time_at(mla, replace(work, context=context, tp=tp, batch=batch), ceilings) for context, tp, batch in points
         )
     )
 
 
 def rectangular_intervals(mla: MLA, work: Work, ceilings: Ceilings) -> tuple[Interval, ...]:
     """Who wins for Q = 1 .. S with S fixed at ``work.context``."""
-    context = work.context
-    assert isinstance(context, int)
+    context: int = work.context
 
     def at(queries: int) -> Work:
         return replace(work, queries=queries, causal=False)
@@ -128,8 +131,7 @@ def rectangular_intervals(mla: MLA, work: Work, ceilings: Ceilings) -> tuple[Int
 
 def causal_intervals(mla: MLA, work: Work, ceilings: Ceilings) -> tuple[Interval, ...]:
     """Who wins for Q = 1, 2, ... with the prefix fixed at ``work.context`` and S = P + Q."""
-    prefix = work.context
-    assert isinstance(prefix, int)
+    prefix: int = work.context
 
     def at(queries: int) -> Work:
         return replace(work, queries=queries, context=prefix + queries, causal=True)
@@ -144,9 +146,7 @@ def first_naive(intervals: tuple[Interval, ...]) -> int | None:
 
 def _fixed_and_dearer(mla: MLA) -> tuple[int, int]:
     """A and ca - cn, for one head: heads cancel from every FLOP crossover."""
-    fixed, dearer = fold_flop(mla, 1), absorbed_core_flop(mla, 1) - naive_core_flop(mla, 1)
-    assert isinstance(fixed, int) and isinstance(dearer, int)
-    return fixed, dearer
+    return fold_flop(mla, 1), absorbed_core_flop(mla, 1) - naive_core_flop(mla, 1)
 
 
 def _flop_at(mla: MLA, context: int) -> FlopAtContext:
@@ -176,7 +176,6 @@ def _first_causal(mla: MLA, prefix: int) -> int | None:
 def _time_at(mla: MLA, work: Work, ceilings: Ceilings) -> TimeAtContext:
     rectangular = rectangular_intervals(mla, work, ceilings)
     causal = causal_intervals(mla, work, ceilings)
-    assert isinstance(work.context, int) and isinstance(work.tp, int) and isinstance(work.batch, int)
     return TimeAtContext(
         context=work.context,
         tp=work.tp,
@@ -274,8 +273,7 @@ def _piece(lines: Lines, queries: int) -> _Polynomial:
 
 def _winner(paths: dict[str, Lines], queries: int) -> str:
     naive, absorbed = (
-        sum(max(compute(queries), memory(queries)) for compute, memory in paths[name])
-        for name in ("naive", "absorbed")
+        sum(max(compute(queries), memory(queries)) for compute, memory in paths[name]) for name in ("naive", "absorbed")
     )
     return "equal" if naive == absorbed else "naive" if naive < absorbed else "absorbed"
 

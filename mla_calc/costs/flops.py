@@ -89,7 +89,7 @@ def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = No
         fold_to_core_ratio=fold * work.queries / (core * query_pairs),
         fewer_flop=cheaper(absorbed.flop, naive.flop),
         fewer_bytes=cheaper(absorbed.bytes, naive.bytes),
-        lower_bound=None if ceilings is None else cheaper(absorbed.bound_s, naive.bound_s),
+        lower_bound=_lower_bound(absorbed, naive),
         absorbed=absorbed,
         naive=naive,
         merged_output_projection_ratio=mla.kv_lora_rank / mla.v_head_dim,
@@ -112,10 +112,15 @@ def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | Non
     )
 
 
-def cheaper(absorbed: float | None, naive: float | None) -> str:
+def cheaper(absorbed: float, naive: float) -> str:
     """Which of the two is less; ``equal`` where neither is."""
-    assert absorbed is not None and naive is not None
     return "equal" if absorbed == naive else "absorbed" if absorbed < naive else "naive"
+
+
+def _lower_bound(absorbed: PathCost, naive: PathCost) -> str | None:
+    if absorbed.bound_s is None or naive.bound_s is None:
+        return None
+    return cheaper(absorbed.bound_s, naive.bound_s)
 
 
 def _kernel_cost(kernel: Kernel, ceilings: Ceilings | None) -> KernelCost:

@@ -38,16 +38,19 @@ def cache_formulas(model: Model, layout: Layout, with_totals: bool) -> dict[str,
     """Formulas of the ``cache`` figures that this kind of model has."""
     formulas: dict[str, Formula] = {}
     if model.mla:
-        row = row_formula(layout, layout.latent)
+        row = row_formula(layout.latent)
         formulas |= {
             "latent_bytes_per_token_per_layer": Formula(row, f"layout {layout.name}: one row is K and V of all heads"),
-            "latent_bytes_per_token": Formula("layers * row_bytes", f"{V2}, section 2.1: no factor 2, no factor of heads"),
+            "latent_bytes_per_token": Formula(
+                "layers * row_bytes", f"{V2}, section 2.1: no factor 2, no factor of heads"
+            ),
             "expanded_bytes_per_token": Formula(
                 "layers * heads * (qk_nope_head_dim + qk_rope_head_dim + v_head_dim) * 2",
                 CHAPTER + "asymmetric widths: keys 192, values 128 in DeepSeek-V3",
             ),
             "expanded_to_latent_ratio": Formula(
-                "heads * (qk_nope_head_dim + qk_rope_head_dim + v_head_dim) * 2 / row_bytes", CHAPTER + "step 1"
+                "heads * (qk_nope_head_dim + qk_rope_head_dim + v_head_dim) * 2 / row_bytes",
+                CHAPTER + "step 1",
             ),
             "never_cached_bytes_per_token_per_layer": Formula(
                 "heads * (qk_nope_head_dim + v_head_dim) * 2", CHAPTER + "what is cached"
@@ -60,11 +63,13 @@ def cache_formulas(model: Model, layout: Layout, with_totals: bool) -> dict[str,
         )
     if model.windowed:
         formulas["windowed_bytes_per_token"] = Formula(
-            "windowed_layers * windowed_kv_heads * bytes_per_windowed_kv_head", "sliding-window layers, up to the window"
+            "windowed_layers * windowed_kv_heads * bytes_per_windowed_kv_head",
+            "sliding-window layers, up to the window",
         )
     if model.indexer:
         formulas["indexer_bytes_per_token"] = Formula(
-            "-(-indexer_layers * bytes_per_indexer_key // indexer_pool)", "vllm v1/attention/backends/mla/indexer.py"
+            "-(-indexer_layers * bytes_per_indexer_key // indexer_pool)",
+            "vllm v1/attention/backends/mla/indexer.py",
         )
     per_rank = (
         "layers * row_bytes + indexer_bytes_per_token"
@@ -194,21 +199,25 @@ def crossover_formulas(has_limit: bool) -> dict[str, Formula]:
     return formulas
 
 
-def workspace_formulas() -> dict[str, Formula]:
-    """Formulas of the ``workspace`` figures."""
+def workspace_formulas(has_rope: bool) -> dict[str, Formula]:
+    """Formulas of the ``workspace`` figures; without rope the keys need no buffer of their own."""
+    kv_nope = "heads_per_rank * (qk_nope_head_dim + v_head_dim) * 2"
+    keys = "heads_per_rank * (qk_nope_head_dim + qk_rope_head_dim) * 2"
+    latent = "(kv_lora_rank + qk_rope_head_dim) * 2"
     rows = "min(max(8 * max_model_len, 4 * max_num_seqs * block_size), rows_cap)"
     return {
         "rows": Formula(f"-(-{rows} // block_size) * block_size", f"{VLLM_WORKSPACE}:2329-2354"),
-        "latent_bytes": Formula("rows * (kv_lora_rank + qk_rope_head_dim) * 2", f"{VLLM_WORKSPACE}:2488-2496"),
-        "k_bytes": Formula(
-            "rows * heads_per_rank * (qk_nope_head_dim + qk_rope_head_dim) * 2", f"{VLLM_WORKSPACE}:2952"
-        ),
+        "latent_bytes": Formula(f"rows * {latent}", f"{VLLM_WORKSPACE}:2488-2496"),
+        "kv_nope_bytes": Formula(f"rows * {kv_nope}", f"{VLLM_WORKSPACE}:3043-3045"),
         "v_bytes": Formula("rows * heads_per_rank * v_head_dim * 2", "a view of kv_nope"),
-        "kv_nope_bytes": Formula(
-            "rows * heads_per_rank * (qk_nope_head_dim + v_head_dim) * 2", f"{VLLM_WORKSPACE}:3043-3045"
+        "k_bytes": Formula(f"rows * {keys}", f"{VLLM_WORKSPACE}:2952"),
+        "transient_peak_bytes": Formula(
+            f"rows * ({kv_nope} + {keys})" if has_rope else f"rows * {kv_nope}", "both at once, in one layer"
         ),
-        "reserved_bytes": Formula(
-            "rows * heads_per_rank * (qk_nope_head_dim + v_head_dim) * 2", f"{VLLM_WORKSPACE}:934-947, the profile run"
+        "reserved_bytes": Formula(f"rows * {kv_nope}", f"{VLLM_WORKSPACE}:934-947, the profile run"),
+        "expansion_ratio": Formula(f"{keys} / ({latent})", CHAPTER + "section 1"),
+        "cache_tokens_worth": Formula(
+            f"rows * ({latent} + {kv_nope}) // bytes_per_token", "buffer and reserve in tokens"
         ),
     }
 
@@ -270,5 +279,3 @@ def ceiling_names(ceilings: Ceilings | None) -> dict[str, int | float]:
     if ceilings is None:
         return {}
     return {"peak_flop_per_s": ceilings.flop_per_s, "bandwidth_bytes_per_s": ceilings.bytes_per_s}
-
-

@@ -56,8 +56,7 @@ def core_flop_per_context_token(attention: MLA | GQA, tp: int) -> int:
     """FLOP per context token, layer and query of the decode kernel, on one of ``tp`` ranks."""
     heads = attention.heads // tp
     if isinstance(attention, MLA):
-        core = absorbed_core_flop(attention, heads)
-        assert isinstance(core, int)
+        core: int = absorbed_core_flop(attention, heads)
         return core
     return 2 * heads * (attention.qk_head_dim + attention.v_head_dim)
 
@@ -80,7 +79,7 @@ def ridge_heads_times_queries(mla: MLA, layout: Layout, ceilings: Ceilings) -> f
 
     FlashMLA's write-up (docs/20250422-new-kernel-deep-dive.md) rounds 1088/576 to 2 and gets 148.
     """
-    per_head = absorbed_core_flop(mla, 1) / latent_row_bytes(layout, mla)
+    per_head: float = absorbed_core_flop(mla, 1) / latent_row_bytes(layout, mla)
     return ceilings.ridge_flop_per_byte / per_head
 
 
@@ -105,9 +104,7 @@ def intensity_cost(
         ridge_flop_per_byte=ceilings.ridge_flop_per_byte if ceilings else None,
         by_tp=_by_tp(model, layout, tps, queries, ceilings),
         vs=tuple(
-            IntensityOf(
-                model=other.name, layout=its.name, by_tp=_by_tp(other, its, tps, queries, ceilings)
-            )
+            IntensityOf(model=other.name, layout=its.name, by_tp=_by_tp(other, its, tps, queries, ceilings))
             for other, its in vs
         ),
         ridge_heads_times_queries=(

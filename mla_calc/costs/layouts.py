@@ -91,11 +91,11 @@ def _parts_bytes(layout: Layout, parts: tuple[Part, ...], widths: dict[str, int]
     return total
 
 
-def row_formula(layout: Layout, parts: tuple[Part, ...]) -> str:
+def row_formula(parts: tuple[Part, ...]) -> str:
     """The bytes of a row as an expression over ``kv_lora_rank``, ``qk_rope_head_dim`` and ``row``."""
     terms = []
     for part in parts:
-        values = "1" if part.of == "once" else part.of
+        values: str = "1" if part.of == "once" else part.of
         if part.pad_to > 1:
             values = f"-(-{values} // {part.pad_to}) * {part.pad_to}"
         terms.append(f"{values} // {part.per} * {part.bytes}" if part.per > 1 else f"{values} * {part.bytes}")

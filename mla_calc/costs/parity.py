@@ -108,7 +108,10 @@ def _rope_errors(q: Array, keys: Array, latent: Array, w_uk: Array) -> tuple[flo
     single = (q @ w_uk.T) @ latent.T
     # score(i, j) = q_i R(j-i) W_UK^T c_j: rotating q_i by -(j-i) is that distance's own fold
     each = np.array(
-        [[_rotate(q[i : i + 1], at[i : i + 1] - j)[0] @ w_uk.T @ latent[j] for j in range(context)] for i in range(queries)]
+        [
+            [_rotate(q[i : i + 1], at[i : i + 1] - j)[0] @ w_uk.T @ latent[j] for j in range(context)]
+            for i in range(queries)
+        ]
     )
     mask = np.arange(context) <= at[:, None]
     return _relative(rotated * mask, single * mask), _relative(rotated * mask, each * mask)

@@ -45,8 +45,8 @@ class TraceCost:
     context: int
     geometries: Geometries
     steps: tuple[Step, ...]
-    flop: int
-    bytes: int
+    layer_flop: int
+    layer_bytes: int
 
 
 def trace_cost(mla: MLA, work: Work) -> TraceCost:
@@ -58,12 +58,10 @@ def trace_cost(mla: MLA, work: Work) -> TraceCost:
         batch=work.batch,
         queries=work.queries,
         context=work.context,
-        geometries=Geometries(
-            mqa=(mla.row_values, 1, mla.kv_lora_rank), mha=(mla.qk_head_dim, heads, mla.v_head_dim)
-        ),
+        geometries=Geometries(mqa=(mla.row_values, 1, mla.kv_lora_rank), mha=(mla.qk_head_dim, heads, mla.v_head_dim)),
         steps=steps,
-        flop=sum(step.flop or 0 for step in steps),
-        bytes=sum(step.bytes for step in steps),
+        layer_flop=sum(step.flop or 0 for step in steps),
+        layer_bytes=sum(step.bytes for step in steps),
     )
 
 
@@ -109,7 +107,11 @@ def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
     tokens, heads = work.batch * work.queries, mla.heads // work.tp
     rank, nope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.v_head_dim
     shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None, tuple[str, ...]]] = {
-        "q_fold": ((heads, tokens, rank), (heads, nope, rank), (f"with q_pe: [{tokens}, {heads}, {mla.row_values}]",)),
+        "q_fold": (
+            (heads, tokens, rank),
+            (heads, nope, rank),
+            (f"with q_pe: [{tokens}, {heads}, {mla.row_values}]",),
+        ),
         "attention": ((tokens, heads, rank), None, (f"K row {mla.row_values}, V its first {rank}",)),
         "v_up": ((tokens, heads, value), (heads, rank, value), ()),
     }

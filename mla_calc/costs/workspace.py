@@ -87,9 +87,7 @@ def workspace_cost(
         reserved_bytes=kv_nope,
         expansion_ratio=k / latent,
         cache_tokens_worth=rows * row // cache_bytes_per_token,
-        cache_tokens_given_back=(
-            None if rows_cap is None else (default_rows - rows) * row // cache_bytes_per_token
-        ),
+        cache_tokens_given_back=(None if rows_cap is None else (default_rows - rows) * row // cache_bytes_per_token),
         chunks=None,
     )
 

@@ -1,0 +1,1 @@
+"""GPU ceilings and the roofline."""

@@ -1,0 +1,1 @@
+"""Attention shapes, and reading presets and configs into them."""

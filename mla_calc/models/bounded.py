@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from mla_calc.schema import MAX_DIMENSION
-
+from ..schema import MAX_DIMENSION
 from .attention import GQA, Recurrent, Windowed
 from .layers import Layers
 from .scopes import Scope
@@ -22,19 +21,30 @@ def read_windowed(scope: Scope, gqa: GQA | None, layers: Layers) -> Windowed | N
         return None
     if gqa is None:
         raise scope.missing("sliding_window", "sliding-window layers under MLA are not modelled")
-    kv_heads = scope.optional("swa_num_key_value_heads") or gqa.kv_heads
-    if (scope.optional("swa_num_attention_heads") or gqa.heads) % kv_heads:
-        raise scope.error("swa_num_key_value_heads does not divide the heads of the sliding-window layers")
-    width, value_width = scope.optional("swa_head_dim"), scope.optional("swa_v_head_dim")
-    if (width is None) != (value_width is None) and gqa.qk_head_dim != gqa.v_head_dim:
-        raise scope.error("swa_head_dim and swa_v_head_dim are needed together where keys and values differ")
+    width, value_width = _window_widths(scope, gqa)
     return Windowed(
         layers=layers.windowed,
         window=window,
-        kv_heads=kv_heads,
-        qk_head_dim=width or gqa.qk_head_dim,
-        v_head_dim=value_width or width or gqa.v_head_dim,
+        kv_heads=_window_heads(scope, gqa),
+        qk_head_dim=width,
+        v_head_dim=value_width,
     )
+
+
+def _window_heads(scope: Scope, gqa: GQA) -> int:
+    """The KV heads of the windowed layers."""
+    kv_heads = scope.optional("swa_num_key_value_heads") or gqa.kv_heads
+    if (scope.optional("swa_num_attention_heads") or gqa.heads) % kv_heads:
+        raise scope.error("swa_num_key_value_heads does not divide the heads of the sliding-window layers")
+    return kv_heads
+
+
+def _window_widths(scope: Scope, gqa: GQA) -> tuple[int, int]:
+    """The widths of the windowed layers' keys and values; one alone says nothing of the other."""
+    width, value_width = scope.optional("swa_head_dim"), scope.optional("swa_v_head_dim")
+    if (width is None) != (value_width is None) and gqa.qk_head_dim != gqa.v_head_dim:
+        raise scope.error("swa_head_dim and swa_v_head_dim are needed together where keys and values differ")
+    return width or gqa.qk_head_dim, value_width or width or gqa.v_head_dim
 
 
 def _window(scope: Scope, layers: Layers) -> int | None:

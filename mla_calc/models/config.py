@@ -7,14 +7,12 @@ anything not modelled here is refused in one line that names the key.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from mla_calc.errors import InputError
-
+from ..errors import InputError
 from .attention import GQA, MLA, Model
 from .bounded import STATE, read_recurrent, read_windowed
 from .indexers import indexer_pattern, read_indexer
@@ -24,6 +22,8 @@ from .spellings import INDEXER, SLIDING, quoted, switched_on
 
 FILES = ("config.json", "params.json")
 MAX_CONTEXT = 1 << 40
+
+NATIVE_CONTEXT = ("original_seq_len", "rope_factor")
 
 MLA_KEYS = (
     "num_attention_heads",
@@ -46,14 +46,16 @@ def find_config(path: Path) -> Path:
     Raises:
         InputError: there is no such file or folder, or the folder holds neither.
     """
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    if not path.is_dir():
-        return path
-    for name in FILES:
-        if (path / name).is_file():
-            return path / name
-    raise InputError(f"{path}: no {' or '.join(FILES)} in this folder")
+    try:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        candidates = [path / name for name in FILES] if path.is_dir() else [path]
+        found = next((file for file in candidates if not file.is_dir() and file.exists()), None)
+    except OSError as error:  # a name too long, a folder that may not be searched
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if found is None:
+        raise InputError(f"{path}: no {' or '.join(FILES)} in this folder")
+    return found
 
 
 def model_from_config(config: Mapping[str, Any], where: str) -> Model:
@@ -78,6 +80,7 @@ def _model(scope: Scope, mla: MLA | None, gqa: GQA | None, layers: Layers) -> Mo
     context, context_keys = _context(scope)
     model = Model(
         name=_name(scope),
+        status="config",
         mla=mla,
         gqa=gqa,
         cached_layers=layers.cached,
@@ -118,14 +121,8 @@ def _sources(
 
 def _mla(scope: Scope) -> MLA | None:
     """The latent attention, or ``None`` where no key of it is there at all."""
-    found = scope.find("kv_lora_rank")
-    if found is None:
+    if not _has_rank(scope):
         return None
-    rank = found[1]
-    if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
-        raise scope.wrong(found[0], "an MLA config needs a positive integer there")
-    if scope.flag("use_mla") is False:
-        raise scope.wrong("use_mla", f"{found[0]} is {quoted(rank)}: one of the two is wrong")
     why = "an MLA config (it has kv_lora_rank) needs it"
     mla = MLA(
         kv_lora_rank=scope.required("kv_lora_rank", why),
@@ -138,6 +135,19 @@ def _mla(scope: Scope) -> MLA | None:
     )
     _check_mla(scope, mla)
     return mla
+
+
+def _has_rank(scope: Scope) -> bool:
+    """Whether this is MLA: a ``kv_lora_rank`` is there, and is a positive number; else it is refused."""
+    found = scope.find("kv_lora_rank")
+    if found is None:
+        return False
+    key, rank = found
+    if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
+        raise scope.wrong(key, "an MLA config needs a positive integer there")
+    if scope.flag("use_mla") is False:
+        raise scope.wrong("use_mla", f"{key} is {quoted(rank)}: one of the two is wrong")
+    return True
 
 
 def _v_head_dim(scope: Scope, why: str) -> int:
@@ -160,6 +170,8 @@ def _quotient(scope: Scope, name: str) -> int:
 
 def _check_mla(scope: Scope, mla: MLA) -> None:
     """Refuse keys that contradict the dimensions read, or that describe a second attention."""
+    for name in ("num_key_value_heads", "head_dim"):
+        scope.optional(name, 0)  # neither is used, but a list or a string there is no plain MLA
     width = scope.optional("qk_head_dim")
     if width not in (None, mla.qk_head_dim):
         raise scope.wrong("qk_head_dim", f"qk_nope_head_dim and qk_rope_head_dim add up to {mla.qk_head_dim}")
@@ -192,25 +204,24 @@ def _context(scope: Scope) -> tuple[int | None, tuple[str, ...]]:
     given = scope.optional("max_position_embeddings", most=MAX_CONTEXT)
     if given is not None:
         return given, ("max_position_embeddings",)
-    native = ("original_seq_len", "rope_factor")
     yarn = scope.given("yarn")
-    if isinstance(yarn, Mapping):
-        pair = (yarn.get("original_max_position_embeddings"), yarn.get("factor"))
-        return _extended(scope, pair, ("yarn",)), ("yarn",)
-    return _extended(scope, (scope.given(native[0]), scope.given(native[1])), native), native
+    if yarn is None:
+        return _extended(scope, scope.values, NATIVE_CONTEXT), NATIVE_CONTEXT
+    if not isinstance(yarn, Mapping):
+        raise scope.wrong("yarn", "a mapping is expected")
+    return _extended(scope, yarn, ("original_max_position_embeddings", "factor"), "yarn."), ("yarn",)
 
 
-def _extended(scope: Scope, pair: tuple[Any, Any], keys: tuple[str, ...]) -> int | None:
+def _extended(scope: Scope, holder: Mapping[str, Any], keys: tuple[str, str], prefix: str = "") -> int | None:
     """A trained length times the factor that stretches it, or ``None`` where one is absent."""
-    if None in pair:
+    length, factor = (holder.get(key) for key in keys)
+    if length is None or factor is None:
         return None
-    length = scope.whole(keys[0], pair[0], most=MAX_CONTEXT)
-    factor = pair[1]
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not math.isfinite(factor):
-        raise scope.wrong(keys[-1], "its factor has to be a number", factor)
-    product = length * factor
-    if product != int(product) or not 1 <= product <= MAX_CONTEXT:
-        raise scope.wrong(keys[-1], f"{length} times its factor is no number of tokens", factor)
+    length = scope.whole(prefix + keys[0], length, most=MAX_CONTEXT)
+    is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+    product = length * factor if is_number else 0
+    if not 1 <= product <= MAX_CONTEXT or product != int(product):
+        raise scope.wrong(prefix + keys[1], f"{length} times that is no number of tokens", factor)
     return int(product)
 
 
@@ -229,13 +240,16 @@ def _notes(scope: Scope, model: Model, layers: Layers, context_keys: tuple[str, 
     yield from _notes_on_dimensions(scope, model)
     if layers.per_layer > 1:
         yield f"two MLA caches per layer (num_layers {layers.total})"
+    if layers.per_layer > 1 and model.indexer:
+        yield "one indexer per layer, shared by its two caches"
     if model.recurrent:
         yield f"{model.recurrent.layers} linear-attention layers keep a fixed state per request, not priced"
     if model.windowed:
         yield f"{model.windowed.layers} sliding-window layers keep the last {model.windowed.window} tokens"
-    if model.indexer and model.indexer.layers < model.cached_layers:
-        yield f"{model.indexer.layers} of {layers.total} layers hold indexer keys"
-    if model.max_position_embeddings and context_keys[0] in ("original_seq_len", "yarn"):
+    attending = model.cached_layers // layers.per_layer
+    if model.indexer and model.indexer.layers < attending:
+        yield f"{model.indexer.layers} of {attending} layers hold indexer keys"
+    if model.max_position_embeddings and context_keys != ("max_position_embeddings",):
         yield f"context {model.max_position_embeddings} = trained length times factor ({context_keys[0]})"
 
 

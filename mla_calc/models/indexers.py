@@ -33,7 +33,7 @@ def read_indexer(scope: Scope, layers: Layers, mtp_layers: int) -> Indexer | Non
         raise scope.wrong("index_kpool", f"it has to divide index_topk {topk}")
     count = _indexing_layers(scope, layers, mtp_layers)
     if not count:
-        raise scope.error(f"{said[-1]} leaves no layer that indexes")
+        raise scope.error(f"{indexer_pattern(scope)[0]} leaves no layer that indexes")
     return Indexer(heads=heads, head_dim=width, topk=topk, layers=count, pool=pool)
 
 

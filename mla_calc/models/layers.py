@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from mla_calc.schema import MAX_DIMENSION
-
+from ..schema import MAX_DIMENSION
 from .scopes import Scope
 from .spellings import quoted
 
@@ -131,28 +131,36 @@ def _by_layer_lists(scope: Scope, total: int, mla: bool) -> LayerMap | None:
     config = scope.given("linear_attn_config")
     if config is None:
         return None
-    key = scope.path("linear_attn_config")
     if not isinstance(config, Mapping):
         raise scope.wrong("linear_attn_config", "a mapping is expected")
     if config.get("full_attn_layers") is None and scope.given("layer_types") is not None:
         return None
+    key = scope.path("linear_attn_config")
     full = _numbers(scope, f"{key}.full_attn_layers", config.get("full_attn_layers"), total)
-    kda = config.get("kda_layers")
-    rest = None if kda is None else _numbers(scope, f"{key}.kda_layers", kda, total)
-    named = full | (rest or set())
-    if rest is not None and (full & rest or len(named) != total):
-        raise scope.error(
-            f"{key}: {len(full)} full_attn_layers and {len(rest)} kda_layers do not make up {total} layers"
-        )
-    if {0, total} <= named:
-        raise scope.error(f"{key}: layers are numbered from 0 and up to {total}: that is one too many")
-    start = 0 if 0 in named else 1 if total in named else None
+    start = _first_number(scope, key, config, full, total)
     return LayerMap(
         key=f"{key}.full_attn_layers",
         cached=len(full),
         recurrent=total - len(full),
         positions=None if start is None else frozenset(layer - start for layer in full),
     )
+
+
+def _first_number(
+    scope: Scope, key: str, config: Mapping[str, Any], full: set[int], total: int
+) -> int | None:
+    """The number of the first layer, 0 or 1, if the lists tell; lists that do not fit are refused."""
+    named = full
+    if config.get("kda_layers") is not None:
+        kda = _numbers(scope, f"{key}.kda_layers", config["kda_layers"], total)
+        named = full | kda
+        if full & kda or len(named) != total:
+            raise scope.error(
+                f"{key}: {len(full)} full_attn_layers and {len(kda)} kda_layers do not make up {total} layers"
+            )
+    if {0, total} <= named:
+        raise scope.error(f"{key}: layers are numbered from 0 and up to {total}: that is one too many")
+    return 0 if 0 in named else 1 if total in named else None
 
 
 def _numbers(scope: Scope, key: str, value: object, total: int) -> set[int]:

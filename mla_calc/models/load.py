@@ -31,7 +31,7 @@ def load_model(name: str | Path) -> Model:
     try:
         path, mapping = find_preset("models", text)
     except InputError:
-        if "\0" not in text and Path(text).exists():
+        if _exists(text):
             return _from_path(Path(text))
         raise
     return build(Model, mapping, f"presets/models/{path.name}")
@@ -39,14 +39,19 @@ def load_model(name: str | Path) -> Model:
 
 def shipped_models() -> list[Model]:
     """Every model preset of this installation, by file name."""
-    return [
-        build(Model, read_mapping(path), f"presets/models/{path.name}") for path in preset_files("models")
-    ]
+    return [build(Model, read_mapping(path), f"presets/models/{path.name}") for path in preset_files("models")]
 
 
 def is_preset(mapping: Mapping[str, Any]) -> bool:
     """Whether a mapping is one of our presets rather than a model's own config."""
     return "cached_layers" in mapping or "mla" in mapping or "gqa" in mapping
+
+
+def _exists(text: str) -> bool:
+    try:
+        return bool(text) and Path(text).exists()
+    except (OSError, ValueError):  # a name too long for the file system, or with a NUL in it
+        return False
 
 
 def _from_path(path: Path) -> Model:

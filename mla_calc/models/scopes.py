@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mla_calc.errors import InputError
-from mla_calc.schema import MAX_DIMENSION
-
+from ..errors import InputError
+from ..schema import MAX_DIMENSION
 from .spellings import (
     ATTENTION,
     MLA_ONLY,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mla_calc.errors import shown
+from ..errors import shown
 
 WRAPPERS = ("text_config", "language_config", "llm_config")
 """Where multimodal configs keep the language model: Kimi-K2.5, DeepSeek-OCR and -VL2, InternVL."""

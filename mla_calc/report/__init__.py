@@ -1,0 +1,1 @@
+"""One record of an answer, and every format made from it."""

@@ -72,6 +72,11 @@ def factor(value: float) -> str:
     return f"{value:,.4g}x"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """1 request, 2 requests; ``plural`` where an s does not make it."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def text(value: object) -> str:
     """A text as it is, a list of dimensions as [1, 128, 512]."""
     if isinstance(value, list | tuple):

@@ -6,6 +6,7 @@ JSON by construction. This package knows nothing of attention; it renders what i
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -61,6 +62,8 @@ class Report:
     explanations: tuple[Explanation, ...] = ()
     input_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     subtitle: str = ""
+    show_sources: bool = False
+    """Whether a terminal lists the sources too; other formats always do."""
     rows_path: str = ""
     """The list in ``results`` whose entries are the rows of the CSV; empty: the results are one row."""
     schema_version: int = 1
@@ -72,14 +75,14 @@ class Report:
 
 
 def plain(record: Any) -> Any:
-    """A record of dataclasses as plain values: dataclasses become dicts, tuples lists."""
+    """A record of dataclasses as plain values: dataclasses become dicts, tuples lists, dates ISO texts."""
     if is_dataclass(record):
         return {item.name: plain(getattr(record, item.name)) for item in fields(record)}
     if isinstance(record, Mapping):
         return {str(key): plain(value) for key, value in record.items()}
     if isinstance(record, list | tuple):
         return [plain(value) for value in record]
-    return record
+    return record.isoformat() if isinstance(record, datetime.date) else record
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

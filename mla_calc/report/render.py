@@ -62,8 +62,15 @@ def to_markdown(report: Report, explain: bool = False) -> str:
     if report.notes:
         parts.append("\n".join(f"- {note}" for note in report.notes))
     if explain:
-        lines = [f"- `{item['key']}` = {item['value']}: `{item['formula']}` = `{item['numbers']}`" for item in explained(report)]
-        parts += ["### How each figure comes about", "\n".join(lines), "\n".join(f"- {line}" for line in input_lines(report))]
+        lines = [
+            f"- `{item['key']}` = {item['value']}: `{item['formula']}` = `{item['numbers']}`"
+            for item in explained(report)
+        ]
+        parts += [
+            "### How each figure comes about",
+            "\n".join(lines),
+            "\n".join(f"- {line}" for line in input_lines(report)),
+        ]
     if report.sources:
         parts.append("Sources: " + "; ".join(report.sources))
     return "\n\n".join(part for part in parts if part) + "\n"

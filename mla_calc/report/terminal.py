@@ -23,7 +23,7 @@ def plain_text(report: Report, explain: bool) -> str:
     buffer = io.StringIO()
     console = Console(file=buffer, width=PIPE_WIDTH, no_color=True, highlight=False, force_terminal=False)
     show(report, explain, console)
-    return buffer.getvalue()
+    return "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
 
 
 def show(report: Report, explain: bool, console: Console) -> None:
@@ -44,6 +44,10 @@ def show(report: Report, explain: bool, console: Console) -> None:
         console.print()
     for note in report.notes:
         console.print(Text(f"note: {note}", style="dim"))
+    if report.show_sources:
+        console.print()
+        for source in report.sources:
+            _indented(f"source of {source}", 0, console, style="dim")
     if explain:
         _print_explanations(report, console)
 

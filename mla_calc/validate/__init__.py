@@ -1,0 +1,1 @@
+"""Measurement on a real GPU against the predictions."""

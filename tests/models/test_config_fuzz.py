@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mla_calc.data import read_mapping
 from mla_calc.errors import InputError
 from mla_calc.models.attention import Model
 from mla_calc.models.config import model_from_config
 from mla_calc.models.spellings import NOT_MODELLED, READ, SPELLINGS
 
-from .test_config import CONFIGS, GQA_CONFIG, fixture
-
+CONFIGS = Path(__file__).parent.parent / "fixtures" / "configs"
 VALID = [
     "flat-mla.json",
     "nested-text-config.json",
@@ -34,28 +35,9 @@ VALID = [
     "gqa-head-dim-absent.json",
 ]
 RANKS = SPELLINGS["kv_lora_rank"]
-JUNK = [
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    2,
-    64,
-    64.0,
-    float("nan"),
-    float("inf"),
-    "",
-    "64",
-    "a\nb",
-    [],
-    [1],
-    [[]],
-    {},
-]
-HUGE = [2**24, 2**24 + 1, 2**63, -(2**63), 10**5000]
-KEYS = sorted(READ | set(NOT_MODELLED)) + ["mla_a\nb", "text_config", "language_config", "model_type"]
+JUNK = [None, True, False, 0, -1, 1, 2, 64.0, float("nan"), float("inf"), "", "64", "a\nb", [], [1], [[]], {}]
+HUGE = [2**24, 2**24 + 1, 2**63, -(2**63), 10**4000]
+KEYS = [*sorted(READ | set(NOT_MODELLED)), "mla_a\nb", "text_config", "language_config", "model_type"]
 
 values = st.sampled_from([*JUNK, *HUGE]) | st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -80,7 +62,7 @@ def mutate(draw: st.DrawFn, target: dict[str, Any]) -> None:
     kind = draw(st.sampled_from(["drop", "set", "set", "negate", "nest", "blow up", "copy", "text"]))
     value = target.pop(key, None)
     if kind == "set":
-        target[key] = draw(values)
+        target[key] = copy.deepcopy(draw(values))
     elif kind == "negate":
         target[key] = -value if isinstance(value, int | float) else [value]
     elif kind == "nest":
@@ -93,12 +75,8 @@ def mutate(draw: st.DrawFn, target: dict[str, Any]) -> None:
         target[key] = str(value)
 
 
-def ints(value: object) -> Iterator[int]:
-    if isinstance(value, Mapping):
-        for child in value.values():
-            yield from ints(child)
-    elif isinstance(value, int):
-        yield value
+def fixture(name: str) -> dict[str, Any]:
+    return read_mapping(CONFIGS / name)
 
 
 def holds_rank(value: object) -> bool:
@@ -107,13 +85,17 @@ def holds_rank(value: object) -> bool:
     return isinstance(value, list) and any(map(holds_rank, value))
 
 
+def check_message(message: str) -> None:
+    assert len(message.splitlines()) == 1
+    assert message.startswith("fuzz/config.json: ")
+    assert len(message) < 600
+
+
 def check(config: dict[str, Any]) -> Model | None:
     try:
         model = model_from_config(config, "fuzz/config.json")
     except InputError as error:
-        assert len(str(error).splitlines()) == 1
-        assert str(error).startswith("fuzz/config.json: ")
-        assert len(str(error)) < 600
+        check_message(str(error))
         return None
     may_be_zero = {"qk_rope_head_dim", "mtp_layers"}
     for part in (model.attention, model.windowed, model.recurrent, model.indexer):
@@ -147,7 +129,8 @@ def test_broken_configs(config: dict[str, Any]) -> None:
     st.sampled_from(RANKS), values, st.sampled_from(["", "text_config", "attention", "quantization_config"])
 )
 def test_a_config_with_a_rank_is_never_gqa(key: str, value: Any, place: str) -> None:
-    config = {**GQA_CONFIG, key: value} if not place else {**GQA_CONFIG, place: {"deeper": [{key: value}]}}
+    more = {place: {"deeper": [{key: value}]}} if place else {key: value}
+    config = {**fixture("gqa-head-dim-absent.json"), **more}
     model = check(config)
     assert model is None or model.mla
 

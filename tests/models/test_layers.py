@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mla_calc.data import read_mapping
+from mla_calc.errors import InputError
 from mla_calc.models.attention import Indexer, Model, Recurrent, Windowed
 from mla_calc.models.config import model_from_config
 
-from .test_config import GQA_CONFIG, fixture, mla, read, refusal, without
-
+CONFIGS = Path(__file__).parent.parent / "fixtures" / "configs"
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 INDEXER = {"index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}
 
 
-def gqa(**changes: Any) -> dict[str, Any]:
-    return {**GQA_CONFIG, "num_hidden_layers": 8, **changes}
+def fixture(name: str) -> dict[str, Any]:
+    return read_mapping(CONFIGS / name)
 
 
 def model(config: dict[str, Any]) -> Model:
     return model_from_config(config, "glm/config.json")
+
+
+def read(name: str) -> Model:
+    return model(fixture(name))
+
+
+def mla(**changes: Any) -> dict[str, Any]:
+    return {**fixture("flat-mla.json"), **changes}
+
+
+def gqa(**changes: Any) -> dict[str, Any]:
+    return (
+        without({**fixture("gqa-head-dim-absent.json"), "num_hidden_layers": 8}, "sliding_window") | changes
+    )
+
+
+def without(config: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in keys}
+
+
+def refusal(config: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as caught:
+        model(config)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def indexing(layers: int, **changes: Any) -> int:
@@ -121,15 +148,16 @@ def test_state_that_is_too_large() -> None:
 
 
 def test_gpt_oss_alternates() -> None:  # 36 layers, 18 of them windowed, 36,864 B on the full ones
-    config = fixture("gqa-head-dim-absent.json") | {
-        "hidden_size": 2880,
-        "num_attention_heads": 64,
-        "head_dim": 64,
-        "num_hidden_layers": 36,
-        "layer_types": [SLIDING, FULL] * 18,
-        "sliding_window": 128,
-    }
-    found = model(config)
+    found = model(
+        gqa(
+            hidden_size=2880,
+            num_attention_heads=64,
+            head_dim=64,
+            num_hidden_layers=36,
+            layer_types=[SLIDING, FULL] * 18,
+            sliding_window=128,
+        )
+    )
     assert found.cached_layers * found.attention.row_values * 2 == 36864
     assert found.windowed == Windowed(layers=18, window=128, kv_heads=8, qk_head_dim=64, v_head_dim=64)
     assert found.notes == ("18 sliding-window layers keep the last 128 tokens",)
@@ -218,6 +246,7 @@ def test_longcat_2_shares_an_indexer_between_two_caches() -> None:  # 38 layers,
     assert longcat.cached_layers == 76
     assert longcat.indexer
     assert longcat.indexer.layers == 38
+    assert longcat.notes[1:] == ("one indexer per layer, shared by its two caches",)
 
 
 def test_lists_go_before_periods() -> None:
@@ -248,6 +277,12 @@ def test_periods_of_a_hybrid_need_to_know_where_numbering_starts() -> None:
             **INDEXER,
         )
     )
+
+
+def test_the_last_layer_of_a_group_attends() -> None:  # layers 3 and 7; freq 2, offset 2: 0, 1, 3, 5, 7
+    group = {"model_type": "bailing_hybrid", "layer_group_size": 4}
+    assert indexing(8, index_topk_freq=2, **group) == 2
+    assert "leaves no layer" in refusal(mla(num_hidden_layers=8, index_topk_freq=4, **group, **INDEXER))
 
 
 @pytest.mark.parametrize("missing", sorted(INDEXER))

@@ -1,0 +1,194 @@
+"""``mla-calc crossover``: from how many queries the naive path is cheaper, by FLOPs and by time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..costs import formulas
+from ..costs.crossover import FlopCrossover, Interval, TimeCrossover, flop_crossover, time_crossover
+from ..costs.layouts import Layout, latent_row_bytes, load_layout
+from ..costs.paths import Work
+from ..costs.sharding import check_tp
+from ..engines.load import load_engine
+from ..engines.thresholds import EngineThreshold, engine_thresholds
+from ..hardware.gpu import GPU
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report import format as fmt
+from ..report.record import Cell, Report, Table, plain
+from ..report.write import emit
+from . import options, request
+
+app = options.command_app()
+
+Engines = Annotated[
+    list[str] | None,
+    typer.Option("--engine", help="Engine releases whose thresholds stand beside: vllm@0.29, ..."),
+]
+NEWEST = ("vllm", "sglang")
+
+
+@app.command()
+def crossover(
+    model: options.Model,
+    gpu: options.Gpu = None,
+    tp: options.Tp = "1",
+    batch: options.Batch = "1",
+    context: options.Context = "4096",
+    dtype: options.Dtype = "bf16",
+    mma_dtype: options.MmaDtype = "bf16",
+    weight_bytes: options.WeightBytes = "2",
+    engine: Engines = None,
+    format_name: options.Format = None,
+    output: options.Output = None,
+    explain: options.Explain = False,
+) -> None:
+    """Where the naive path overtakes the absorbed one, beside the engines' own thresholds."""
+    loaded, layout = load_model(model), load_layout(dtype)
+    mla = request.mla_of(loaded, "crossover")
+    card, ceilings = request.ceilings_of(gpu, mma_dtype)
+    axes = request.axes(tp=tp, batch=batch, context=context)
+    axes.points()
+    for ranks in axes.tp:
+        check_tp(loaded.name, mla, ranks)
+    flop = flop_crossover(mla, axes.context)
+    work = Work(
+        queries=1,
+        context=1,
+        row_bytes=latent_row_bytes(layout, mla),
+        weight_bytes=request.weight_width(weight_bytes),
+    )
+    time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings) if ceilings else None
+    thresholds = _thresholds(engine, loaded, card, mla.heads // axes.tp[0])
+    report = _report(loaded, layout, card, flop, time, thresholds, axes, mma_dtype)
+    emit(report, format_name, output, explain)
+
+
+def _thresholds(
+    engines: list[str] | None, model: Model, gpu: GPU | None, heads_per_rank: int
+) -> tuple[EngineThreshold, ...]:
+    major = int(gpu.compute_capability.split(".")[0]) if gpu and gpu.compute_capability else None
+    names = [name.strip() for entry in engines or NEWEST for name in entry.split(",")]
+    return tuple(
+        threshold
+        for name in names
+        for threshold in engine_thresholds(load_engine(name), heads_per_rank, major, sparse=bool(model.indexer))
+    )
+
+
+def _report(
+    model: Model,
+    layout: Layout,
+    gpu: GPU | None,
+    flop: FlopCrossover,
+    time: TimeCrossover | None,
+    thresholds: tuple[EngineThreshold, ...],
+    axes: request.Axes,
+    mma_dtype: str,
+) -> Report:
+    sources = request.input_sources((model,), (layout,), gpu)
+    return Report(
+        command="crossover",
+        title=f"{model.name}   {request.geometry(model)}, {layout.name}",
+        subtitle=request.gpu_phrase(gpu, mma_dtype) if gpu else "",
+        inputs={
+            "model": model.name,
+            "gpu": gpu.name if gpu else None,
+            "dtype": layout.name,
+            "mma_dtype": mma_dtype,
+            "tp": list(axes.tp),
+            "batch": list(axes.batch),
+            "context": list(axes.context),
+        },
+        results={"flop": plain(flop), "time": plain(time), "engines": plain(thresholds), "measured": None},
+        tables=tuple(_tables(flop, time, thresholds)),
+        sentence=_sentence(flop, time, gpu),
+        notes=tuple(_notes(model, flop, gpu, time)),
+        sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
+        explanations=_explanations(model, layout, flop, axes),
+        input_sources=sources,
+        rows_path="time.by_context" if time else "flop.by_context",
+    )
+
+
+def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[EngineThreshold, ...]) -> list[Table]:
+    columns = ("queries_rectangular", "first_queries_naive_wins_rectangular")
+    causal = ("queries_causal", "first_queries_naive_wins_causal")
+    rows: list[tuple[str | Cell, ...]] = []
+    for index in range(len(flop.by_context)):
+        at = f"flop.by_context[{index}]."
+        pair = [(Cell(at + equal, "number"), Cell(at + first)) for equal, first in (columns, causal)]
+        rows.append((Cell(at + "context"), *pair[0], *pair[1]))
+    limit = (Cell("flop.queries_limit", "number"), Cell("flop.first_queries_naive_wins"))
+    rows.append(("without end", *limit, *limit))
+    headers = ("context", "equal at", "naive from", "causal: equal at", "naive from")
+    tables = [Table(headers, tuple(rows), "By FLOPs, in queries (rectangular: context S; causal: prefix P)")]
+    if time:
+        tables.append(_time_table(time))
+    engines = tuple(
+        (item.engine, item.backend, Cell(f"engines[{index}].threshold"), item.counts)
+        for index, item in enumerate(thresholds)
+    )
+    if engines:
+        tables.append(Table(("engine", "backend", "threshold", "counts"), engines, "What the engines use"))
+    return tables
+
+
+def _time_table(time: TimeCrossover) -> Table:
+    rows: list[tuple[str | Cell, ...]] = []
+    for index, point in enumerate(time.by_context):
+        at = f"time.by_context[{index}]."
+        rows.append(
+            (
+                *(Cell(at + axis) for axis in ("context", "tp", "batch")),
+                Cell(at + "first_queries_naive_wins"),
+                Cell(at + "first_queries_naive_wins_causal"),
+                _stretches(point.causal_intervals),
+            )
+        )
+    headers = ("context", "TP", "batch", "naive from", "causal: from", "causal, who wins")
+    return Table(headers, tuple(rows), "By bound on this GPU, in queries")
+
+
+def _stretches(intervals: tuple[Interval, ...]) -> str:
+    """``absorbed to 7, naive to 38, absorbed to 70, naive on``."""
+    return ", ".join(
+        f"{item.path} on" if item.to_queries is None else f"{item.path} to {item.to_queries:,}" for item in intervals
+    )
+
+
+def _sentence(flop: FlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
+    if flop.queries_limit is None:
+        text = "The absorbed core is no dearer per pair than the naive one: by FLOPs absorption wins at every length"
+    else:
+        limit = f"{fmt.number(flop.queries_limit)} queries, so naive wins first at {flop.first_queries_naive_wins:,}"
+        text = f"By FLOPs a long context tends to {limit}; heads and TP cancel"
+    if time and gpu:
+        first = time.by_context[0]
+        found = first.first_queries_naive_wins
+        where = f"on {gpu.name} at context {first.context:,}, TP {first.tp}"
+        text += f". By bound {where}, naive wins {'nowhere' if found is None else f'first at {found:,}'}"
+    return text + "."
+
+
+def _notes(model: Model, flop: FlopCrossover, gpu: GPU | None, time: TimeCrossover | None) -> list[str]:
+    notes = ["A cold prefill (prefix 0) never favours absorption: its causal crossover is at 0."]
+    if flop.queries_limit is None:
+        notes[0] = "2r <= dn + dv here: there is no finite FLOP crossover, and null stands for it."
+    if time is None:
+        notes.append("no --gpu: the crossover by time is left out")
+    elif gpu:
+        notes.append(f"measured: no measurement is recorded for {gpu.name}.")
+    notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
+    if model.indexer:
+        notes.append(
+            f"{model.name} has an indexer; attention is priced dense, the engines' sparse thresholds are shown."
+        )
+    return [*notes, *request.model_notes(model)]
+
+
+def _explanations(model: Model, layout: Layout, flop: FlopCrossover, axes: request.Axes) -> tuple[Any, ...]:
+    names = {**formulas.attention_names(model, layout, tp=1), "context": axes.context[0]}
+    return request.explanations(formulas.crossover_formulas(flop.queries_limit is not None), names)

@@ -1,0 +1,185 @@
+"""``mla-calc presets``: the data, its sources, its arithmetic, and its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..checking import KINDS, CheckResult, check_presets
+from ..data import find_preset, names_of, preset_files, read_mapping
+from ..errors import InputError, nearest
+from ..report.record import Cell, Report, Table, flattened, plain
+from ..report.write import emit
+from ..schema import adapter, build
+from . import complete, options
+
+app = options.command_app()
+
+Kind = Enum("Kind", {name: name for name in KINDS}, type=str)  # type: ignore[misc]
+MODEL = Kind("model")
+
+
+@app.callback()
+def presets() -> None:
+    """The presets: list, show one with its sources, check published figures, print the JSON Schema."""
+
+
+@app.command("list")
+def list_presets(
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Only presets of this kind.")] = None,
+    format_name: options.Format = None,
+    output: options.Output = None,
+) -> None:
+    """Every preset: its name, what it answers to, and where its figures were read."""
+    wanted = [kind.value] if kind else list(KINDS)
+    entries = [entry for name in wanted for entry in _entries(name)]
+    rows = tuple(
+        (
+            Cell(f"presets[{index}].id", "text"),
+            Cell(f"presets[{index}].kind", "text"),
+            _short_list([name for name in entry["aliases"] if "/" not in name]),
+        )
+        for index, entry in enumerate(entries)
+    )
+    counted = ", ".join(f"{sum(entry['kind'] == name for entry in entries)} {name}" for name in _kinds(entries))
+    report = Report(
+        command="presets-list",
+        title=f"{len(entries)} presets   {counted}",
+        inputs={"kind": kind.value if kind else None},
+        results={"presets": entries},
+        tables=(Table(("preset", "kind", "also"), rows),),
+        sentence="`mla-calc presets show NAME` has the figures with their sources.",
+        rows_path="presets",
+    )
+    emit(report, format_name, output, False)
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A preset's name or alias.", autocompletion=complete.anything)],
+    format_name: options.Format = None,
+    output: options.Output = None,
+) -> None:
+    """One preset: every figure, and its sources."""
+    kind, path, mapping = _find(name)
+    record = plain(build(KINDS[kind][1], mapping, path.name))
+    figures = {key: value for key, value in record.items() if key not in ("sources", "notes", "expect")}
+    rows = tuple((key, Cell(f"preset.{key}", "text")) for key, value in flattened(figures).items() if value is not None)
+    sources = [f"{field}: {text}" for field, texts in record.get("sources", {}).items() for text in texts]
+    report = Report(
+        command="presets-show",
+        title=f"{record['name']}   {kind} preset {path.stem}",
+        inputs={"name": name},
+        results={"kind": kind, "id": path.stem, "preset": record},
+        tables=(Table(("figure", "value"), rows), *_expect_table(record)),
+        sentence="",
+        notes=tuple(record.get("notes", ())),
+        sources=tuple(sources),
+        show_sources=True,
+    )
+    emit(report, format_name, output, False)
+
+
+@app.command("check")
+def check(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="YAML presets, or folders of them; none checks our own.")
+    ] = None,
+    format_name: options.Format = None,
+    output: options.Output = None,
+) -> None:
+    """Recompute every published figure and lint the data; exit 1 if anything does not hold."""
+    result = check_presets(paths or ())
+    emit(_check_report(result, paths or []), format_name, output, False)
+    if result.failures:
+        raise typer.Exit(1)
+
+
+@app.command("schema")
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="Which kind of preset.")] = MODEL,
+) -> None:
+    """The JSON Schema of a kind of preset, for editors."""
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"mla-calc {kind.value} preset",
+        **adapter(KINDS[kind.value][1]).json_schema(),
+    }
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _short_list(names: list[str], most: int = 40) -> str:
+    """As many names as fit, whole; an ellipsis stands for the rest."""
+    text = ""
+    for name in names:
+        longer = f"{text}, {name}" if text else name
+        if len(longer) > most:
+            return f"{text}, ..." if text else "..."
+        text = longer
+    return text
+
+
+def _entries(kind: str) -> list[dict[str, Any]]:
+    folder = KINDS[kind][0]
+    return [_entry(kind, path, read_mapping(path)) for path in preset_files(folder)]
+
+
+def _entry(kind: str, path: Path, mapping: dict[str, Any]) -> dict[str, Any]:
+    sources = mapping.get("sources") or {}
+    first = next((texts[0] for texts in (sources.get("default"), *sources.values()) if texts), None)
+    shown_kind = next((name for name in ("mla", "gqa") if name in mapping), kind)
+    return {
+        "id": path.stem,
+        "name": mapping["name"],
+        "kind": shown_kind,
+        "aliases": [name for name in names_of(mapping, path)[2:] if name],
+        "source": first,
+    }
+
+
+def _kinds(entries: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(entry["kind"] for entry in entries))
+
+
+def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
+    for kind, (folder, _, _) in KINDS.items():
+        try:
+            path, mapping = find_preset(folder, name)
+        except InputError:
+            continue
+        return kind, path, mapping
+    raise InputError(f"no preset is named {name!r}", nearest(name, complete.anything("")))
+
+
+def _expect_table(record: dict[str, Any]) -> tuple[Table, ...]:
+    rows = tuple(
+        (
+            f"{item['command']} {item['key']}",
+            Cell(f"preset.expect[{index}].value", "number"),
+            item["unit"],
+        )
+        for index, item in enumerate(record.get("expect", ()))
+    )
+    return (Table(("published figure", "value", "unit"), rows, "Recomputed by `presets check`"),) if rows else ()
+
+
+def _check_report(result: CheckResult, paths: list[Path]) -> Report:
+    rows = tuple(
+        tuple(Cell(f"failures[{index}].{field}", "text") for field in ("preset", "field", "message"))
+        for index in range(len(result.failures))
+    )
+    verdict = "all hold" if not result.failures else f"{len(result.failures)} do not hold"
+    return Report(
+        command="presets-check",
+        title=f"{result.presets} presets checked   {result.figures} published figures recomputed",
+        inputs={"paths": [str(path) for path in paths]},
+        results=plain(result),
+        tables=(Table(("preset", "field", "what does not hold"), rows),) if rows else (),
+        sentence=f"Schema, sources, lints and figures: {verdict}.",
+        rows_path="failures",
+    )

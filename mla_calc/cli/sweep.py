@@ -1,0 +1,203 @@
+"""``mla-calc sweep``: a grid of points to CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..costs.grid import SWEEPS, Axes, Setting, Sweep, check_grid, chunks, grid_points, left_out
+from ..costs.layouts import load_layout
+from ..errors import InputError, nearest
+from ..hardware.gpu import GPU
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report.columns import FORMATS, Envelope, chosen_format, write
+from ..sizes import MAX_TOKENS, parse_counts
+from . import options, request
+
+app = typer.Typer()
+
+MOST = {"tp": request.MAX_TP, "block_size": 1 << 16, "max_num_seqs": 1 << 20}
+"""Largest value of an axis, where it is not that of a number of tokens."""
+ALWAYS = frozenset({"command", "model", "dtype", "format_name", "output"})
+"""Parameters that every sweep takes."""
+SETTING_OPTIONS = {"ceilings": ("gpu", "mma_dtype"), "causal": ("causal",), "weight_bytes": ("weight_bytes",)}
+"""Parameters behind the fields of a setting."""
+
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in SWEEPS if name.startswith(incomplete)]
+
+
+def _formats(incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+@app.command()
+def sweep(
+    ctx: typer.Context,
+    model: options.Model,
+    command: Annotated[
+        str,
+        typer.Argument(help="Whose figures: flops (both paths), cache, intensity or workspace.", autocompletion=_names),
+    ] = "flops",
+    gpu: options.Gpu = None,
+    tp: options.Tp = "1",
+    batch: options.Batch = "1",
+    queries: options.Queries = "1",
+    context: options.Context = "4096",
+    dtype: options.Dtype = "bf16",
+    mma_dtype: options.MmaDtype = "bf16",
+    weight_bytes: options.WeightBytes = "2",
+    causal: options.Causal = True,
+    max_model_len: Annotated[
+        str | None, typer.Option("--max-model-len", help="Longest request.", show_default="the model's")
+    ] = None,
+    max_num_seqs: Annotated[str, typer.Option("--max-num-seqs", help="Most requests at once.")] = "256",
+    block_size: Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")] = "64",
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="csv, json or parquet.",
+            autocompletion=_formats,
+            show_default="the suffix of --output, or csv",
+        ),
+    ] = None,
+    output: options.Output = None,
+) -> None:
+    """Every point of a grid to CSV, JSON or Parquet: millions of points in seconds, one row each."""
+    chosen = _sweep_of(command)
+    _check_options(ctx, command, chosen)
+    form, loaded = chosen_format(format_name, output), load_model(model)
+    if chosen.mla_only:
+        request.mla_of(loaded, f"sweep {command}")
+    device, ceilings = request.ceilings_of(gpu, mma_dtype)
+    setting = Setting(
+        model=loaded,
+        layout=load_layout(dtype),
+        ceilings=ceilings,
+        causal=causal,
+        weight_bytes=request.weight_width(weight_bytes),
+    )
+    texts = {
+        "tp": tp,
+        "batch": batch,
+        "queries": queries,
+        "context": context,
+        "max_model_len": max_model_len,
+        "max_num_seqs": max_num_seqs,
+        "block_size": block_size,
+    }
+    axes = {name: _axis(name, texts[name], loaded) for name in chosen.axes}
+    _run(_Job(command, chosen, setting, axes, device, mma_dtype), form, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    command: str
+    sweep: Sweep
+    setting: Setting
+    axes: Axes
+    gpu: GPU | None
+    mma_dtype: str
+
+
+def _run(job: _Job, form: str, output: Path | None) -> None:
+    check_grid(job.sweep, job.setting, job.axes)
+    total, dropped = grid_points(job.sweep, job.axes), left_out(job.sweep, job.axes)
+    if dropped:
+        sys.stderr.write(f"mla-calc: {_dropped(dropped, total)}\n")
+    with _progress(total, output) as advance:
+        write(chunks(job.sweep, job.setting, job.axes, advance), _envelope(job, dropped, total), form, output)
+
+
+def _sweep_of(command: str) -> Sweep:
+    if command not in SWEEPS:
+        raise InputError(f"sweep {command}: one of {', '.join(SWEEPS)} is accepted", nearest(command, SWEEPS))
+    return SWEEPS[command]
+
+
+def _check_options(ctx: typer.Context, command: str, chosen: Sweep) -> None:
+    """Refuse an option that this sweep would not look at."""
+    used = {option for field in chosen.settings for option in SETTING_OPTIONS[field]} | {*chosen.axes}
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        source = ctx.get_parameter_source(name)
+        if name not in used | ALWAYS and source is not None and source.name == "COMMANDLINE":
+            axes = ", ".join(_option(axis) for axis in chosen.axes)
+            raise InputError(f"{parameter.opts[0]}: `sweep {command}` does not depend on it", f"its axes are {axes}")
+
+
+def _axis(name: str, text: str | None, model: Model) -> tuple[int, ...]:
+    if text is not None:
+        return parse_counts(text, _option(name), most=MOST.get(name, MAX_TOKENS))
+    if model.max_position_embeddings is None:
+        raise InputError(f"the longest context of {model.name} is not known: give {_option(name)}")
+    return (model.max_position_embeddings,)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _dropped(dropped: int, total: int) -> str:
+    return f"{dropped:,} of {total:,} points have more queries than context and are left out"
+
+
+def _envelope(job: _Job, dropped: int, total: int) -> Envelope:
+    notes = [f"{_dropped(dropped, total)}."] if dropped else []
+    if "ceilings" in job.sweep.settings and job.gpu is None:
+        notes.append(request.NO_GPU)
+    if job.command == "flops":
+        notes += [request.PER_RANK, request.LEFT_OUT]
+    sources = request.input_sources((job.setting.model,), (job.setting.layout,), job.gpu)
+    return Envelope(
+        schema="mla-calc/sweep/1",
+        inputs=_inputs(job),
+        notes=(*notes, *request.model_notes(job.setting.model)),
+        sources=request.source_list(sources),
+    )
+
+
+def _inputs(job: _Job) -> dict[str, Any]:
+    setting = job.setting
+    values: dict[str, Any] = {
+        "command": job.command,
+        "model": setting.model.name,
+        "dtype": setting.layout.name,
+    }
+    of_settings: dict[str, dict[str, Any]] = {
+        "ceilings": {"gpu": job.gpu.name, "mma_dtype": job.mma_dtype} if job.gpu else {"gpu": None},
+        "causal": {"causal": setting.causal},
+        "weight_bytes": {"weight_bytes": _number(setting.weight_bytes)},
+    }
+    for field in job.sweep.settings:
+        values |= of_settings[field]
+    return values | {name: list(job.axes[name]) for name in job.sweep.axes}
+
+
+def _number(width: Any) -> int | float:
+    return width if isinstance(width, int) else float(width)
+
+
+@contextmanager
+def _progress(total: int, output: Path | None) -> Iterator[Callable[[int], object]]:
+    """A progress bar on stderr while a file is written, if someone watches."""
+    if output is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), "points", TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda points: progress.advance(task, points)

@@ -1,0 +1,18 @@
+"""Finding an engine preset: ``vllm`` is the newest release that was read, ``vllm@0.29`` a given one."""
+
+from __future__ import annotations
+
+from ..data import find_preset, preset_files, read_mapping
+from ..schema import build
+from .preset import Engine
+
+
+def load_engine(name: str) -> Engine:
+    """The engine release that ``name`` means. Raises InputError for no such one."""
+    path, mapping = find_preset("engines", name)
+    return build(Engine, mapping, f"presets/engines/{path.name}")
+
+
+def shipped_engines() -> list[Engine]:
+    """Every engine preset of this installation, by file name."""
+    return [build(Engine, read_mapping(path), f"presets/engines/{path.name}") for path in preset_files("engines")]

@@ -1,0 +1,48 @@
+"""What a reviewer would say of a model preset: a figure without a source, a shape that cannot be meant."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from .attention import Model
+
+_SOURCED = ("mla", "gqa", "cached_layers", "transformer_layers", "windowed", "recurrent", "indexer")
+_SOURCED_IF_SET = ("mtp_layers", "max_position_embeddings")
+
+
+def lint(model: Model) -> list[tuple[str, str]]:
+    """Doubts about a preset as pairs of a field and a sentence; none for a clean one."""
+    return [*_missing_sources(model), *_unknown_sources(model), *_odd_layers(model)]
+
+
+def _missing_sources(model: Model) -> list[tuple[str, str]]:
+    if model.sources.get("default"):
+        return []
+    wanted = [name for name in (*_SOURCED, *_SOURCED_IF_SET) if getattr(model, name) is not None]
+    if model.parameters.total is not None or model.parameters.active is not None:
+        wanted.append("parameters")
+    return [
+        (name, "has no source: neither sources.default nor its own") for name in wanted if not model.sources.get(name)
+    ]
+
+
+def _unknown_sources(model: Model) -> list[tuple[str, str]]:
+    known = {field.name for field in fields(Model)} | {"default"}
+    return [(f"sources.{name}", "names no field of a model") for name in model.sources if name not in known]
+
+
+def _odd_layers(model: Model) -> list[tuple[str, str]]:
+    windowed = model.windowed.layers if model.windowed else 0
+    recurrent = model.recurrent.layers if model.recurrent else 0
+    found = []
+    if windowed + recurrent and model.cached_layers + windowed + recurrent != model.transformer_layers:
+        found.append(
+            (
+                "cached_layers",
+                f"{model.cached_layers} + {windowed} windowed + {recurrent} recurrent are not the "
+                f"{model.transformer_layers} transformer layers",
+            )
+        )
+    if not windowed + recurrent and model.cached_layers % model.transformer_layers:
+        found.append(("cached_layers", f"is no multiple of the {model.transformer_layers} transformer layers"))
+    return found

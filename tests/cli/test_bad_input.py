@@ -1,0 +1,253 @@
+"""Wrong input: one or two lines on stderr, exit 2, nothing on stdout, and no file harmed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VALID = {
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "hidden_size": 7168,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+}
+
+
+def refused(answer: Any, *words: str) -> None:
+    assert answer.code == 2, answer.out
+    assert answer.out == ""
+    lines = answer.err.splitlines()
+    assert 1 <= len(lines) <= 2, answer.err
+    assert lines[0].startswith("mla-calc: ")
+    assert "Traceback" not in answer.err
+    for word in words:
+        assert word in answer.err, answer.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cach --model dsv3", ["cach", "cache"]),
+        ("cache --model dsv33", ["dsv33", "dsv3"]),
+        ("cache --model ''", ["model"]),
+        ("cache", ["--model"]),
+        ("cache --modle dsv3", ["--modle", "--model"]),
+        ("cache --model dsv3 --tp", ["--tp"]),
+        ("cache --model dsv3 extra", ["extra"]),
+        ("flops --model dsv3 --gpu h1000", ["h1000", "h100"]),
+        ("cache --model dsv3 --dtype fp9", ["fp9", "fp8"]),
+        ("cache --model dsv3 --vs lama3-70b", ["lama3-70b", "llama3-70b"]),
+        ("crossover --model dsv3 --engine vlm", ["vlm", "vllm"]),
+        ("cache --model dsv3 --format yaml", ["yaml", "json"]),
+        ("cache --model dsv3 --tp 3", ["3", "128 heads"]),
+        ("cache --model llama3-70b --tp 64,3", ["3", "64 heads"]),
+        ("flops --model dsv3 --tp 0", ["--tp", "0"]),
+        ("flops --model dsv3 --tp -1", ["-1"]),
+        ("flops --model dsv3 --tp 1.5", ["1.5"]),
+        ("flops --model dsv3 --tp nan", ["nan"]),
+        ("flops --model dsv3 -q 2 -s 1", ["--queries 2", "--context 1"]),
+        ("flops --model dsv3 -s 0", ["--context 0"]),
+        ("flops --model dsv3 -s ''", ["--context"]),
+        ("flops --model dsv3 -s 99999999999999999999", ["--context"]),
+        ("flops --model dsv3 -s 9999999m", ["--context"]),
+        ("flops --model dsv3 -s 8k:1k:x2", ["reversed"]),
+        ("flops --model dsv3 -s 1:1000000000:+1", ["1,000,000,000"]),
+        ("flops --model dsv3 -s 1:64k:x1", ["x"]),
+        ("flops --model dsv3 -s 1:9", ["range"]),
+        ("flops --model dsv3 -s 1:9:2", ["range"]),
+        ("flops --model dsv3 -s 1:64k:+1", ["65,536", "sweep"]),
+        ("flops --model dsv3 --weight-bytes 3", ["3", "0.5"]),
+        ("flops --model dsv3 --gpu h100 --mma-dtype fp4", ["fp4", "bf16"]),
+        ("flops --model dsv3 --gpu h100 --mma-dtype nan", ["nan"]),
+        ("flops --model llama3-70b", ["GQA", "kv_lora_rank"]),
+        ("trace --model deepseek-ocr", ["MHA"]),
+        ("cache --model minicpm3-4b --dtype fp8_ds_mla", ["kv_lora_rank", "256"]),
+        ("cache --model llama3-70b --dtype fp8_ds_mla", ["fp8_ds_mla"]),
+        ("cache --model kimi-k2 --mtp-layers 1", ["--mtp-layers 1", "0"]),
+        ("cache --model dsv3 --mtp-layers 2", ["--mtp-layers 2"]),
+        ("cache --model dsv3 --block-size 0 -s 10", ["--block-size"]),
+        ("workspace --model dsv3 --max-model-len -5", ["-5"]),
+        ("workspace --model kimi-k2-thinking", ["--max-model-len"]),
+        ("workspace --model dsv3 --rows-cap 0", ["--rows-cap"]),
+        ("parity --model dsv3 -s 1m", ["--context"]),
+        ("parity --model dsv3 --seed -1", ["-1"]),
+        ("presets show nothing", ["nothing"]),
+        ("presets schema nothing", ["nothing"]),
+        ("presets list --kind nothing", ["nothing"]),
+        ("presets", ["presets --help"]),
+        ("presets nothing", ["nothing"]),
+        ("sweep nothing --model dsv3", ["nothing"]),
+    ],
+)
+def test_refused(line: str, words: list[str], cli: Any) -> None:
+    refused(cli(line), *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.json", b"", ["empty"]),
+        ("blank.yaml", b" \n\n", ["empty"]),
+        ("list.yaml", b"- 1\n- 2\n", ["mapping"]),
+        ("scalar.json", b"7", ["mapping"]),
+        ("broken.json", b'{\n"a": 1,\n}', ["broken.json:3"]),
+        ("broken.yaml", b"a: [1,\nb: 2\n", ["broken.yaml:"]),
+        ("binary.json", bytes(range(256)), ["text"]),
+        ("twice.json", b'{"kv_lora_rank": 512, "kv_lora_rank": 256}', ["kv_lora_rank", "twice"]),
+        ("twice.yaml", b"name: a\nname: b\n", ["name", "twice"]),
+        ("nan.json", b'{"kv_lora_rank": NaN}', ["NaN"]),
+        ("deep.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, ["deep"]),
+        ("deep.yaml", b"a: " + b"[" * 100_000 + b"]" * 100_000, ["deep"]),
+        ("bomb.yaml", b"a: &a [1,2]\nb: &b [*a,*a]\nc: [*b,*b]\n", ["anchors"]),
+        ("tag.yaml", b"a: !!python/object/apply:os.system ['true']\n", ["tags"]),
+        ("bom16.json", '{"a": 1}'.encode("utf-16"), ["text"]),
+        ("unknown.yaml", b"name: x\ncached_layers: 1\nwat: 3\n", ["unknown.yaml"]),
+        ("v4.json", json.dumps({"compress_ratios": [0, 4], "q_lora_rank": 1024}).encode(), ["compress_ratios"]),
+        ("null.json", json.dumps({**VALID, "kv_lora_rank": None}).encode(), ["kv_lora_rank", "null"]),
+        ("zero.json", json.dumps({**VALID, "kv_lora_rank": 0}).encode(), ["kv_lora_rank", "0"]),
+        ("string.json", json.dumps({**VALID, "kv_lora_rank": "512"}).encode(), ["kv_lora_rank", "512"]),
+        ("negative.json", json.dumps({**VALID, "v_head_dim": -1}).encode(), ["v_head_dim", "-1"]),
+        ("huge.json", json.dumps({**VALID, "num_attention_heads": 10**30}).encode(), ["num_attention_heads"]),
+        ("digits.json", b'{"kv_lora_rank": ' + b"9" * 6000 + b"}", ["digits.json"]),
+    ],
+)
+def test_bad_files(name: str, content: bytes, words: list[str], tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    refused(cli("cache --model", str(path)), *words)
+    if path.suffix == ".yaml":
+        refused(cli("flops --model dsv3 --gpu", str(path)))
+
+
+def test_a_valid_config_is_read(tmp_path: Path, cli: Any) -> None:
+    # the same file that the refusals above start from gives DeepSeek-V3's 70,272 B
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(VALID))
+    for given in (path, tmp_path):
+        answer = cli("cache -f json --model", str(given))
+        assert answer.results["bytes_per_token"] == 70_272
+
+
+def test_folder_without_a_config(tmp_path: Path, cli: Any) -> None:
+    refused(cli("cache --model", str(tmp_path)), "config.json")
+
+
+def test_missing_file(tmp_path: Path, cli: Any) -> None:
+    refused(cli("cache --model", str(tmp_path / "no.json")), "no.json")
+
+
+def test_over_long_and_odd_names(cli: Any) -> None:
+    refused(cli("cache --model", "x" * 5000))
+    refused(cli("cache --model", "a/\x01b"))
+    refused(cli("cache --model", "../" * 2000))
+
+
+def test_unreadable_file(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config.json"
+    path.write_text("{}")
+
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)  # root reads everything, so the mode alone would not do
+    refused(cli("cache --model", str(path)), "config.json", "Permission denied")
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/a.json", "folder", "a.xyz", "a"])
+def test_output_that_cannot_be_written(name: str, tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "folder").mkdir()
+    refused(cli("cache --model dsv3 --output", str(tmp_path / name)), "--output")
+
+
+def test_an_existing_output_is_left_whole(tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text("precious")
+    refused(cli("cache --model nosuch --output", str(path)))
+    refused(cli("cache --model dsv3 --tp 3 --output", str(path)))
+    assert path.read_text() == "precious"
+    assert cli("cache --model dsv3 --output", str(path)).code == 0
+    assert json.loads(path.read_text())["results"]["bytes_per_token"] == 70_272
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answer.json"]
+
+
+def test_a_failed_write_leaves_the_file_whole(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "answer.csv"
+    path.write_text("precious")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    refused(cli("cache --model dsv3 --output", str(path)), "No space left")
+    monkeypatch.undo()
+    assert path.read_text() == "precious"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answer.csv"]
+
+
+def test_formats_follow_the_suffix(tmp_path: Path, cli: Any) -> None:
+    for suffix, start in ((".json", "{"), (".csv", "tp,"), (".md", "## DeepSeek-V3"), (".txt", "DeepSeek-V3")):
+        path = tmp_path / f"answer{suffix}"
+        assert cli("cache --model dsv3 --output", str(path)).code == 0
+        assert path.read_text().startswith(start)
+
+
+def test_auto_gpu_without_a_driver(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused(cli("flops --model dsv3 --gpu auto"), "--gpu auto", "nvidia-smi")
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [("NVIDIA H20 NVL16\n", ["NVIDIA H20 NVL16"]), ("", ["no GPU"]), ("NVIDIA H200\nNVIDIA L4\n", ["several"])],
+)
+def test_auto_gpu_is_never_guessed(
+    printed: str, words: list[str], cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text(f"#!/bin/sh\nprintf '%s' '{printed}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    refused(cli("flops --model dsv3 --gpu auto"), *words)
+
+
+def test_auto_gpu_takes_the_exact_device(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text("#!/bin/sh\nprintf 'NVIDIA H20\\nNVIDIA H20\\n'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    # H20: 148 TFLOP/s over 4.0 TB/s
+    assert cli("intensity --model dsv3 --gpu auto -f json").results["ridge_flop_per_byte"] == pytest.approx(37.0)
+
+
+def test_presets_check_exit_codes(tmp_path: Path, cli: Any) -> None:
+    good = tmp_path / "good.yaml"
+    good.write_text(
+        "name: Mine\nmla: {heads: 16, hidden_size: 2048, kv_lora_rank: 512, q_lora_rank: null,"
+        " qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128}\n"
+        "cached_layers: 27\ntransformer_layers: 27\nsources: {default: [mine]}\n"
+        "expect:\n  - {command: cache, key: bytes_per_token, value: 31.104, unit: kB, source: mine}\n"
+    )
+    assert cli("presets check", str(good)).code == 0
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(good.read_text().replace("31.104, unit: kB", "30.375, unit: kB"))
+    answer = cli("presets check -f json", str(wrong))
+    assert answer.code == 1
+    failures = answer.results["failures"]
+    assert [set(failure) for failure in failures] == [{"preset", "field", "message"}]
+    assert "unit slip" in failures[0]["message"]  # 31,104 B are 30.375 KiB
+    unsourced = tmp_path / "unsourced.yaml"
+    unsourced.write_text(good.read_text().replace("sources: {default: [mine]}\n", ""))
+    assert "source" in cli("presets check", str(unsourced)).out
+    (tmp_path / "odd.yaml").write_text("a: 1\n")
+    assert cli("presets check", str(tmp_path / "odd.yaml")).code == 1
+    refused(cli("presets check", str(tmp_path / "missing.yaml")))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused(cli("presets check", str(empty)), "no YAML")

@@ -1,0 +1,165 @@
+"""Chunked prefill's buffers. Sources: cost-model.md section 6, vLLM's comment in the chapter, engines.md B."""
+
+from __future__ import annotations
+
+import pytest
+
+from mla_calc.costs.cache import cache_cost
+from mla_calc.costs.layouts import load_layout
+from mla_calc.costs.workspace import workspace_cost, workspace_rows
+from tests.shapes import DSV3, NOPE, UNEVEN, model
+
+GIB = 2**30
+PER_TOKEN = 70_272
+DSV3_LENGTH = 163_840
+
+
+def test_dsv3_defaults() -> None:
+    # the chapter works vLLM's comment: 72 MiB of rows become 3 GiB of keys, 42.7x; 2 GiB of values beside
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN)
+    assert cost.rows == cost.rows_cap == 65_536
+    assert cost.latent_bytes == 75_497_472 == 72 * 2**20
+    assert cost.k_bytes == 3_221_225_472 == 3 * GIB
+    assert cost.v_bytes == 2_147_483_648 == 2 * GIB
+    assert cost.expansion_ratio == pytest.approx(42.67, abs=0.005)
+    assert cost.expansion_ratio == 192 * 128 / 576
+    # engines.md B.3: kv_nope, then k beside it; only kv_nope is reserved by the profile run
+    assert cost.kv_nope_bytes == cost.reserved_bytes == 4 * GIB
+    assert cost.transient_peak_bytes == 7 * GIB
+    assert (cost.tp, cost.max_num_seqs, cost.block_size) == (1, 256, 64)
+    assert cost.cache_tokens_given_back is None
+
+
+def test_the_comments_own_label_is_twice_its_formula() -> None:
+    # "2*(576)*(64*1024) = 144mb"
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN)
+    assert cost.latent_bytes * 2 == 144 * 2**20
+
+
+def test_the_older_cap_of_vllm_25290() -> None:
+    # engines.md B.1: 128k rows, "288mb / 6gb": 144 MiB and 6 GiB
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, rows_cap=128 * 1024)
+    assert (cost.rows, cost.latent_bytes, cost.k_bytes) == (131_072, 144 * 2**20, 6 * GIB)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8, 128])
+def test_transients_divide_by_tp_and_the_rows_do_not(tp: int) -> None:
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp)
+    assert cost.latent_bytes == 75_497_472
+    assert cost.kv_nope_bytes * tp == 4 * GIB
+    assert cost.k_bytes * tp == 3 * GIB
+    assert cost.v_bytes * tp == 2 * GIB
+    assert cost.transient_peak_bytes * tp == 7 * GIB
+    if tp == 8:  # engines.md B.3: 512 + 384 = 896 MiB
+        assert cost.transient_peak_bytes == 896 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("length", "requests", "block", "cap", "rows"),
+    [
+        # the cap decides
+        (163_840, 256, 64, 65_536, 65_536),
+        (8192, 1, 64, 65_536, 65_536),
+        # 8 full-length requests decide
+        (1024, 16, 64, 65_536, 8192),
+        (8191, 1, 1, 65_536, 65_528),
+        # 4 pages per request decide
+        (1024, 256, 16, 65_536, 16_384),
+        (10, 100, 64, 65_536, 25_600),
+        # both alike
+        (2048, 64, 64, 65_536, 16_384),
+        # rounded up to the block: 800 -> 13 * 64, 8 -> 1 block, the cap itself -> 1366 * 48
+        (100, 1, 64, 65_536, 832),
+        (1, 1, 1, 65_536, 8),
+        (1, 1, 3, 65_536, 12),
+        (163_840, 256, 48, 65_536, 65_568),
+        # a smaller cap
+        (163_840, 256, 64, 1000, 1024),
+        (163_840, 256, 64, 1, 64),
+        (100, 1, 64, 800, 832),
+        (100, 1, 64, 799, 832),
+        (100, 1, 16, 799, 800),
+    ],
+)
+def test_rows_by_hand(length: int, requests: int, block: int, cap: int, rows: int) -> None:
+    # cost-model.md section 6: min(max(8*len, 4*seqs*block), cap), then aligned to the block
+    assert workspace_rows(length, requests, block, cap) == rows
+    cost = workspace_cost(
+        DSV3,
+        max_model_len=length,
+        cache_bytes_per_token=PER_TOKEN,
+        max_num_seqs=requests,
+        block_size=block,
+        rows_cap=cap,
+    )
+    assert cost.rows == rows
+    assert cost.latent_bytes == rows * 1152
+    assert cost.k_bytes == rows * 128 * 192 * 2
+    assert cost.v_bytes == rows * 128 * 128 * 2
+    assert cost.kv_nope_bytes == rows * 128 * 256 * 2
+
+
+def test_a_model_without_rope_has_no_copy_of_its_keys() -> None:
+    # engines.md B.3: "NoPE (rope 0): no copy"
+    cost = workspace_cost(NOPE, max_model_len=DSV3_LENGTH, cache_bytes_per_token=11_264)
+    assert cost.kv_nope_bytes == 65_536 * 64 * 512 * 2 == 4 * GIB
+    assert cost.transient_peak_bytes == cost.kv_nope_bytes
+    assert cost.k_bytes == 65_536 * 64 * 256 * 2
+
+
+def test_uneven_widths_by_hand() -> None:
+    # 12 heads on 4 ranks, dn 16, dr 6, dv 24, r 40
+    cost = workspace_cost(UNEVEN, max_model_len=1, cache_bytes_per_token=92, tp=4, max_num_seqs=1, block_size=8)
+    assert cost.rows == 32
+    assert cost.latent_bytes == 32 * 46 * 2
+    assert cost.k_bytes == 32 * 3 * 22 * 2
+    assert cost.v_bytes == 32 * 3 * 24 * 2
+    assert cost.kv_nope_bytes == 32 * 3 * 40 * 2
+    assert cost.transient_peak_bytes == 32 * 3 * (40 + 22) * 2
+
+
+def test_a_gibibyte_of_it_is_15_279_tokens() -> None:
+    # cost-model.md section 6
+    assert GIB // cache_cost(model(DSV3, 61), load_layout("bf16")).bytes_per_token == 15_279
+
+
+def test_what_it_takes_the_place_of() -> None:
+    """The rows and what the profile run reserves, in tokens: (72 MiB + 4 GiB) / 70,272 B."""
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN)
+    assert cost.cache_tokens_worth == (75_497_472 + 4 * GIB) // 70_272 == 62_193
+
+
+@pytest.mark.parametrize(
+    ("cap", "tp", "tokens"),
+    [
+        # (65,536 - 32,768) rows of 1,152 + 65,536 B, over 70,272 B
+        (32_768, 1, 31_096),
+        (8192, 1, 57_344 * 66_688 // 70_272),
+        # at TP 8 the reserved part is an eighth: 1,152 + 8,192 B
+        (32_768, 8, 32_768 * 9344 // 70_272),
+        # 1,000 rows are 1,024
+        (1000, 1, 64_512 * 66_688 // 70_272),
+    ],
+)
+def test_what_a_smaller_cap_gives_back(cap: int, tp: int, tokens: int) -> None:
+    cost = workspace_cost(
+        DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp, rows_cap=cap
+    )
+    assert cost.cache_tokens_given_back == tokens
+    # given back and still taken are what was taken, up to a token lost to rounding
+    full = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp)
+    assert 0 <= full.cache_tokens_worth - cost.cache_tokens_worth - tokens <= 1
+
+
+def test_a_cap_that_changes_nothing_gives_nothing_back() -> None:
+    # 8 * 100 rows are below either cap
+    cost = workspace_cost(
+        DSV3, max_model_len=100, cache_bytes_per_token=PER_TOKEN, max_num_seqs=1, rows_cap=32_768
+    )
+    assert (cost.rows, cost.cache_tokens_given_back) == (832, 0)
+
+
+def test_a_larger_cap_gives_no_tokens_back() -> None:
+    # cost-model.md section 6: "what a smaller workspace gives back"; the record: None without a smaller one
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, rows_cap=131_072)
+    assert cost.cache_tokens_given_back is None
