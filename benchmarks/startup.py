@@ -1,6 +1,7 @@
 """Start-up of ``mla-calc cache`` against the smallest typer and rich program with as many commands and options.
 
-Both are scripts of the same interpreter, run in turn. ``--imports`` lists what each imports and how long it takes.
+Both are started as installed programs are: a script of two lines imports a package whose bytecode is cached. They
+run in turn, under the same interpreter. ``--imports`` lists what each imports and how long it takes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from pathlib import Path
 from mla_calc.cli.cache import cache
 from mla_calc.cli.main import COMMANDS
 
-MLA_CALC = "from mla_calc.cli.main import main\n\nmain()\n"
-ARGUMENTS = {"mla-calc": ["cache", "--model", "dsv3"], "minimal": ["cache", "--model", "dsv3"]}
+SCRIPTS = {
+    "mla-calc": "from mla_calc.cli.main import main\n\nmain()\n",
+    "minimal": "from minimal_app import app\n\napp()\n",
+}
+ARGUMENTS = ["cache", "--model", "dsv3"]
 
 HEAD = """\
 from typing import Annotated
@@ -52,7 +56,6 @@ def {name}(
     \"\"\"The {name} command.\"\"\"
     show(model)
 """
-TAIL = "\n\napp()\n"
 OPTION = '    option{i}: Annotated[str, typer.Option("--option{i}", help="Option number {i}.")] = "1",'
 
 
@@ -63,12 +66,23 @@ def minimal_app() -> str:
     head = HEAD.format(
         headers=["", "per token", "", ""], rows=[["latent, cached", "70,272 B", "68.6 KiB", "70.3 kB"]] * 2
     )
-    return head + "".join(COMMAND.format(name=name, options=text) for name in COMMANDS) + TAIL
+    return head + "".join(COMMAND.format(name=name, options=text) for name in COMMANDS)
 
 
-def seconds(script: Path, arguments: list[str]) -> float:
+def environment(folder: Path) -> dict[str, str]:
+    """Bytecode is cached in ``folder``, also where this environment or an editable install would have none."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+
+
+def seconds(script: Path) -> float:
     start = time.perf_counter()
-    subprocess.run([sys.executable, str(script), *arguments], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [sys.executable, str(script), *ARGUMENTS],
+        stdout=subprocess.DEVNULL,
+        check=True,
+        env=environment(script.parent),
+    )
     return time.perf_counter() - start
 
 
@@ -77,16 +91,20 @@ def alternate(scripts: dict[str, Path], runs: int, warm_up: int = 3) -> dict[str
     times: dict[str, list[float]] = {name: [] for name in scripts}
     for turn in range(warm_up + runs):
         for name, script in scripts.items():
-            taken = seconds(script, ARGUMENTS[name])
+            taken = seconds(script)
             if turn >= warm_up:
                 times[name].append(taken)
     return times
 
 
-def imports(script: Path, arguments: list[str], most: int) -> list[tuple[int, int, str]]:
+def imports(script: Path, most: int) -> list[tuple[int, int, str]]:
     """(microseconds of itself, with what it imports, module), the slowest of themselves first."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", str(script), *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-X", "importtime", str(script), *ARGUMENTS],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(script.parent),
     )
     found = re.findall(r"import time:\s+(\d+) \|\s+(\d+) \|\s*(\S+)", done.stderr)
     return sorted(((int(own), int(whole), name) for own, whole, name in found), reverse=True)[:most]
@@ -103,7 +121,7 @@ def report(times: dict[str, list[float]]) -> None:
     for name, taken in times.items():
         low, middle, high = statistics.quantiles(taken, n=4)
         print(
-            f"{name:10} median {middle * 1e3:6.1f} ms   quartiles {low * 1e3:.1f} to {high * 1e3:.1f}, {len(taken)} runs"
+            f"{name:10} median {middle * 1e3:6.1f} ms, quartiles {low * 1e3:.1f} to {high * 1e3:.1f}, {len(taken)} runs"
         )
     ratio = statistics.median(times["mla-calc"]) / statistics.median(times["minimal"])
     paired = sorted(ours / theirs for ours, theirs in zip(times["mla-calc"], times["minimal"], strict=True))
@@ -116,13 +134,14 @@ def main() -> None:
     parser.add_argument("--imports", type=int, default=0, metavar="N", help="list the N slowest imports of each")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        scripts = {name: Path(folder, f"{name.replace('-', '_')}_script.py") for name in ARGUMENTS}
-        scripts["mla-calc"].write_text(MLA_CALC, encoding="utf-8")
-        scripts["minimal"].write_text(minimal_app(), encoding="utf-8")
+        scripts = {name: Path(folder, f"run_{name.replace('-', '_')}.py") for name in SCRIPTS}
+        for name, script in scripts.items():
+            script.write_text(SCRIPTS[name], encoding="utf-8")
+        Path(folder, "minimal_app.py").write_text(minimal_app(), encoding="utf-8")
         report(alternate(scripts, chosen.runs))
         for name, script in scripts.items() if chosen.imports else ():
             print(f"\n{name}: imports, microseconds: itself, with its own imports")
-            for own, whole, module in imports(script, ARGUMENTS[name], chosen.imports):
+            for own, whole, module in imports(script, chosen.imports):
                 print(f"{own:8,} {whole:8,}  {module}")
 
 

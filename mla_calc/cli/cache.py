@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from ..costs import formulas
 from ..costs.cache import CacheCost, cache_cost
 from ..costs.layouts import Layout, load_layout
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count, parse_counts
 from . import options, request
@@ -49,7 +49,10 @@ def cache(
         for requests in batches
         for length in contexts
     ]
-    emit(_report(loaded, layout, costs, beside, vs_notes, mtp), format_name, output, explain)
+    report = _report(loaded, layout, costs, beside, vs_notes, mtp)
+    if explain:
+        report = replace(report, explanations=_explanations(loaded, layout, costs, mtp))
+    emit(report, format_name, output, explain)
 
 
 def _report(
@@ -81,7 +84,6 @@ def _report(
         sentence=_sentence(model, first),
         notes=(*_notes(model, first), *vs_notes),
         sources=request.source_list(sources),
-        explanations=_explanations(model, layout, first, mtp) if single else (),
         input_sources=sources,
     )
 
@@ -115,7 +117,7 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
     if model.mla:
         rows.append(
             row(
-                "expanded, not cached",
+                "if it were expanded",
                 "expanded_bytes_per_token",
                 "expanded_per_rank_bytes_per_token",
                 "expanded_bytes_per_token",
@@ -185,14 +187,17 @@ def _notes(model: Model, cost: CacheCost) -> list[str]:
         )
     if model.mtp_layers and not cost.mtp_layers:
         notes.append(
-            f"{fmt.counted(model.mtp_layers, 'MTP layer')} left out: they cache under speculative decoding alone "
-            "(--mtp-layers)."
+            f"MTP layers ({model.mtp_layers}) are left out: they cache under speculative decoding alone; "
+            "--mtp-layers adds them."
         )
     notes += request.model_notes(model)
     return notes
 
 
-def _explanations(model: Model, layout: Layout, cost: CacheCost, mtp: int) -> tuple[Any, ...]:
+def _explanations(model: Model, layout: Layout, costs: list[CacheCost], mtp: int) -> tuple[Explanation, ...]:
+    from ..costs import formulas  # only where they are asked for: start-up counts
+
+    cost = costs[0]
     names = formulas.attention_names(model, layout, tp=cost.tp, mtp_layers=mtp)
     names |= {
         "bytes_per_token": cost.bytes_per_token,
@@ -201,4 +206,5 @@ def _explanations(model: Model, layout: Layout, cost: CacheCost, mtp: int) -> tu
         "context": cost.context or 0,
         "batch": cost.batch or 0,
     }
-    return request.explanations(formulas.cache_formulas(model, layout, cost.total_bytes is not None), names)
+    texts = formulas.cache_formulas(model, layout, cost.total_bytes is not None)
+    return request.explanations(texts, names, single=len(costs) == 1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from ..costs import formulas
 from ..costs.crossover import FlopCrossover, Interval, TimeCrossover, flop_crossover, time_crossover
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
@@ -17,7 +17,7 @@ from ..hardware.gpu import GPU
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from . import options, request
 
@@ -63,6 +63,8 @@ def crossover(
     time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings) if ceilings else None
     thresholds = _thresholds(engine, loaded, card, mla.heads // axes.tp[0])
     report = _report(loaded, layout, card, flop, time, thresholds, axes, mma_dtype)
+    if explain:
+        report = replace(report, explanations=_explanations(loaded, layout, flop, axes))
     emit(report, format_name, output, explain)
 
 
@@ -107,7 +109,6 @@ def _report(
         sentence=_sentence(flop, time, gpu),
         notes=tuple(_notes(model, flop, gpu, time)),
         sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
-        explanations=_explanations(model, layout, flop, axes),
         input_sources=sources,
         rows_path="time.by_context" if time else "flop.by_context",
     )
@@ -189,6 +190,8 @@ def _notes(model: Model, flop: FlopCrossover, gpu: GPU | None, time: TimeCrossov
     return [*notes, *request.model_notes(model)]
 
 
-def _explanations(model: Model, layout: Layout, flop: FlopCrossover, axes: request.Axes) -> tuple[Any, ...]:
+def _explanations(model: Model, layout: Layout, flop: FlopCrossover, axes: request.Axes) -> tuple[Explanation, ...]:
+    from ..costs import formulas  # only where they are asked for: start-up counts
+
     names = {**formulas.attention_names(model, layout, tp=1), "context": axes.context[0]}
     return request.explanations(formulas.crossover_formulas(flop.queries_limit is not None), names)

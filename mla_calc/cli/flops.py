@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-from ..costs import formulas
 from ..costs.flops import FlopsCost, flops_cost
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
@@ -14,7 +13,7 @@ from ..hardware.roofline import Ceilings
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from . import options, request
 
@@ -57,7 +56,9 @@ def flops(
             weight_bytes=width,
         )
         costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings)))
-    report = _report(loaded, layout, card, ceilings, costs, mma_dtype, weight_bytes)
+    report = _report(loaded, layout, card, costs, mma_dtype, weight_bytes)
+    if explain:
+        report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs))
     emit(report, format_name, output, explain)
 
 
@@ -65,12 +66,11 @@ def _report(
     model: Model,
     layout: Layout,
     gpu: GPU | None,
-    ceilings: Ceilings | None,
     costs: list[tuple[Work, FlopsCost]],
     mma_dtype: str,
     weight_bytes: str,
 ) -> Report:
-    single, (work, first) = len(costs) == 1, costs[0]
+    single, first = len(costs) == 1, costs[0][1]
     records = [cost for _, cost in costs]
     sources = request.input_sources((model,), (layout,), gpu)
     return Report(
@@ -90,7 +90,6 @@ def _report(
         sentence=_sentence(first, gpu) if single else "",
         notes=tuple(_notes(model, gpu)),
         sources=request.source_list(sources),
-        explanations=_explanations(model, layout, ceilings, work, first) if single else (),
         input_sources=sources,
     )
 
@@ -182,8 +181,11 @@ def _notes(model: Model, gpu: GPU | None) -> list[str]:
 
 
 def _explanations(
-    model: Model, layout: Layout, ceilings: Ceilings | None, work: Work, cost: FlopsCost
-) -> tuple[Any, ...]:
+    model: Model, layout: Layout, ceilings: Ceilings | None, costs: list[tuple[Work, FlopsCost]]
+) -> tuple[Explanation, ...]:
+    from ..costs import formulas  # only where they are asked for: start-up counts
+
+    work, cost = costs[0]
     texts = formulas.flops_formulas(ceilings is not None)
     names = {
         **formulas.attention_names(model, layout, tp=cost.tp),
@@ -191,4 +193,4 @@ def _explanations(
         **formulas.kernel_names(cost),
         **formulas.ceiling_names(ceilings),
     }
-    return request.explanations(texts, names)
+    return request.explanations(texts, names, single=len(costs) == 1)

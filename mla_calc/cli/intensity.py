@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from ..costs import formulas
 from ..costs.cache import break_even, token_bytes
 from ..costs.intensity import IntensityCost, intensity_cost
 from ..costs.layouts import Layout, load_layout
@@ -15,7 +15,7 @@ from ..hardware.roofline import Ceilings
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count, parse_counts
 from . import options, request
@@ -52,12 +52,10 @@ def intensity(
     cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside, break_even_tp=even)
     if even_note:
         vs_notes.append(f"{beside[0][0].name}: no break-even TP: {even_note}.")
-    emit(
-        _report(loaded, layout, card, ceilings, cost, beside, vs_notes, mma_dtype),
-        format_name,
-        output,
-        explain,
-    )
+    report = _report(loaded, layout, card, cost, beside, vs_notes, mma_dtype)
+    if explain:
+        report = replace(report, explanations=_explanations(loaded, layout, ceilings, cost))
+    emit(report, format_name, output, explain)
 
 
 def _break_even(model: Model, layout: Layout, other: Model, its_layout: Layout) -> tuple[float | None, str | None]:
@@ -75,7 +73,6 @@ def _report(
     model: Model,
     layout: Layout,
     gpu: GPU | None,
-    ceilings: Ceilings | None,
     cost: IntensityCost,
     beside: tuple[tuple[Model, Layout], ...],
     vs_notes: list[str],
@@ -101,7 +98,6 @@ def _report(
         sentence=_sentence(model, cost),
         notes=(*_notes(model, gpu), *vs_notes),
         sources=request.source_list(sources),
-        explanations=_explanations(model, layout, ceilings, cost),
         input_sources=sources,
         rows_path="by_tp",
     )
@@ -151,7 +147,11 @@ def _notes(model: Model, gpu: GPU | None) -> list[str]:
     return [*notes, *request.model_notes(model)]
 
 
-def _explanations(model: Model, layout: Layout, ceilings: Ceilings | None, cost: IntensityCost) -> tuple[Any, ...]:
+def _explanations(
+    model: Model, layout: Layout, ceilings: Ceilings | None, cost: IntensityCost
+) -> tuple[Explanation, ...]:
+    from ..costs import formulas  # only where they are asked for: start-up counts
+
     names = {
         **formulas.attention_names(model, layout, tp=cost.by_tp[0].tp),
         **formulas.ceiling_names(ceilings),

@@ -64,7 +64,7 @@ Version = Annotated[
 
 
 @app.callback()
-def callback(version: Version = False) -> None:  # noqa: ARG001  (the option's own callback acts on it)
+def callback(version: Version = False) -> None:
     """What Multi-head Latent Attention costs: cache bytes, FLOPs, rooflines, crossovers.
 
     Model, GPU and engine presets feed an exact cost engine. Try: mla-calc cache --model dsv3

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..costs.formulas import Formula
 from ..costs.layouts import Layout, load_layout
 from ..errors import InputError
-from ..hardware.gpu import GPU
-from ..hardware.load import load_gpu
-from ..hardware.roofline import Ceilings, datasheet_ceilings
 from ..models.attention import GQA, MLA, Model
 from ..models.load import load_model
 from ..report.record import Explanation
 from ..sizes import parse_counts
 
+if TYPE_CHECKING:
+    from ..arrays import Width
+    from ..costs.formulas import Formula
+    from ..hardware.gpu import GPU
+    from ..hardware.roofline import Ceilings
+
 MAX_RECORDS = 10_000
 """Most records that one answer lists; `sweep` has no such limit."""
 MAX_TP = 4096
 
-WEIGHT_BYTES: Mapping[str, int | Fraction] = {"0.5": Fraction(1, 2), "1": 1, "2": 2, "4": 4}
+WEIGHT_BYTES = ("0.5", "1", "2", "4")
 
 NO_GPU = "no --gpu: bounds are left out"
 LEFT_OUT = "Softmax, RoPE and norms are not counted."
@@ -99,15 +100,20 @@ def ceilings_of(gpu: str | None, mma_dtype: str) -> tuple[GPU | None, Ceilings |
     """The GPU asked for and its datasheet ceilings, or nothing where none was asked for."""
     if gpu is None:
         return None, None
+    from ..hardware.load import load_gpu
+    from ..hardware.roofline import datasheet_ceilings
+
     loaded = load_gpu(gpu)
     return loaded, datasheet_ceilings(loaded, mma_dtype)
 
 
-def weight_width(text: str) -> int | Fraction:
+def weight_width(text: str) -> Width:
     """Bytes per weight. Raises InputError for one that no weight format has."""
     if text not in WEIGHT_BYTES:
         raise InputError(f"--weight-bytes {text}: one of {', '.join(WEIGHT_BYTES)} is accepted")
-    return WEIGHT_BYTES[text]
+    from fractions import Fraction
+
+    return Fraction(text)
 
 
 def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:
@@ -162,10 +168,12 @@ def gpu_phrase(gpu: GPU, mma_dtype: str) -> str:
     return f"{gpu.name}: {peak:,.4g} TFLOP/s dense {mma_dtype}, {gpu.memory.bandwidth_tbs:g} TB/s"
 
 
-def explanations(formulas: Mapping[str, Formula], names: Mapping[str, int | float]) -> tuple[Explanation, ...]:
-    """The formulas as explanations over ``names``."""
+def explanations(
+    formulas: Mapping[str, Formula], names: Mapping[str, int | float], single: bool = True
+) -> tuple[Explanation, ...]:
+    """The formulas as explanations over ``names``; of a list of records the first is explained."""
     return tuple(
-        Explanation(path=path, formula=formula.text, names=names, cite=formula.cite)
+        Explanation(path=path if single else f"[0].{path}", formula=formula.text, names=names, cite=formula.cite)
         for path, formula in formulas.items()
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from ..costs import formulas
 from ..costs.cache import token_bytes
 from ..costs.layouts import Layout, load_layout
 from ..costs.sharding import check_tp
@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count, parse_counts
 from . import options, request
@@ -65,7 +65,10 @@ def workspace(
             )
             for cap in caps
         ]
-    emit(_report(loaded, layout, costs), format_name, output, explain)
+    report = _report(loaded, layout, costs)
+    if explain:
+        report = replace(report, explanations=_explanations(loaded, layout, costs))
+    emit(report, format_name, output, explain)
 
 
 def _max_model_len(text: str | None, model: Model) -> int:
@@ -99,7 +102,6 @@ def _report(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> Report:
             "vllm 0.33.0 (PyPI) vllm/model_executor/layers/attention/mla_attention.py",
             *request.source_list(sources),
         ),
-        explanations=_explanations(model, layout, first) if single else (),
         input_sources=sources,
     )
 
@@ -162,10 +164,14 @@ def _notes(model: Model, cost: WorkspaceCost) -> list[str]:
     return [*notes, *request.model_notes(model)]
 
 
-def _explanations(model: Model, layout: Layout, cost: WorkspaceCost) -> tuple[Any, ...]:
+def _explanations(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> tuple[Explanation, ...]:
+    from ..costs import formulas  # only where they are asked for: start-up counts
+
+    cost = costs[0]
     names = {
         **formulas.attention_names(model, layout, tp=cost.tp),
         **{key: getattr(cost, key) for key in ("rows", "rows_cap", "max_model_len", "max_num_seqs", "block_size")},
         "bytes_per_token": token_bytes(model, layout, tp=cost.tp).growing,
     }
-    return request.explanations(formulas.workspace_formulas(bool(model.mla and model.mla.qk_rope_head_dim)), names)
+    texts = formulas.workspace_formulas(bool(model.mla and model.mla.qk_rope_head_dim))
+    return request.explanations(texts, names, single=len(costs) == 1)

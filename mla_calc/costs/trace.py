@@ -52,7 +52,8 @@ class TraceCost:
 def trace_cost(mla: MLA, work: Work) -> TraceCost:
     """Walk the absorbed path through one layer."""
     heads = mla.heads // work.tp
-    steps = (*_query_steps(mla, work), *_attention_steps(mla, work), _output_step(mla, work))
+    before = (*_query_steps(mla, work), *_cache_steps(mla, work))
+    steps = (*before, *_attention_steps(mla, work), _output_step(mla, work))
     return TraceCost(
         tp=work.tp,
         batch=work.batch,
@@ -66,40 +67,34 @@ def trace_cost(mla: MLA, work: Work) -> TraceCost:
 
 
 def _query_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
-    """From the hidden state to the rotated query and the cached row."""
+    """From the hidden state to the query and the latent, not yet rotated."""
     tokens, heads = work.batch * work.queries, mla.heads // work.tp
-    latent = (f"kv_c [{mla.kv_lora_rank}]", f"k_pe [1, {mla.qk_rope_head_dim}]")
-    query = (f"q [{heads}, {mla.qk_head_dim}]",)
-    query_width = heads * mla.qk_head_dim
+    latent = (f"kv_c {mla.kv_lora_rank}", *((f"k_pe {mla.qk_rope_head_dim}",) if mla.qk_rope_head_dim else ()))
+    query, query_width = (f"q [{heads}, {mla.qk_head_dim}]",), heads * mla.qk_head_dim
     if mla.q_lora_rank is None:
-        projections = (
+        return (
             _linear("kv_a_proj_with_mqa", tokens, mla.hidden_size, mla.row_values, latent, work),
             _linear("q_proj", tokens, mla.hidden_size, query_width, query, work),
         )
-    else:
-        down = mla.q_lora_rank + mla.row_values
-        projections = (
-            _linear("fused_qkv_a_proj", tokens, mla.hidden_size, down, (f"q_c [{mla.q_lora_rank}]", *latent), work),
-            _linear("q_b_proj", tokens, mla.q_lora_rank, query_width, query, work),
-        )
-    rotated = tokens * (heads + 1) * mla.qk_rope_head_dim
+    down = mla.q_lora_rank + mla.row_values
+    return (
+        _linear("fused_qkv_a_proj", tokens, mla.hidden_size, down, (f"q_c {mla.q_lora_rank}", *latent), work),
+        _linear("q_b_proj", tokens, mla.q_lora_rank, query_width, query, work),
+    )
+
+
+def _cache_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
+    """The rotation, where the model has any, and the row's way into the cache."""
+    tokens, heads = work.batch * work.queries, mla.heads // work.tp
+    rotated = (tokens, heads + 1, mla.qk_rope_head_dim)
+    moved = stored_bytes(2 * prod(rotated), work.activation_bytes)
     rotary = Step(
-        name="rotary_emb",
-        shape=(tokens, heads + 1, mla.qk_rope_head_dim),
-        splits=("in place: the rope columns of q, and k_pe",),
-        weight_shape=None,
-        flop=None,
-        bytes=stored_bytes(2 * rotated, work.activation_bytes),
+        name="rotary_emb", shape=rotated, splits=("q and k_pe, in place",), weight_shape=None, flop=None, bytes=moved
     )
-    write = Step(
-        name="cache_write",
-        shape=(tokens, mla.row_values),
-        splits=(),
-        weight_shape=None,
-        flop=0,
-        bytes=stored_bytes(tokens * mla.row_values, work.activation_bytes) + tokens * work.row_bytes,
-    )
-    return (*projections, rotary, write) if mla.qk_rope_head_dim else (*projections, write)
+    row = (tokens, mla.row_values)
+    stored = stored_bytes(prod(row), work.activation_bytes) + tokens * work.row_bytes
+    write = Step(name="cache_write", shape=row, splits=(), weight_shape=None, flop=0, bytes=stored)
+    return (rotary, write) if mla.qk_rope_head_dim else (write,)
 
 
 def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
@@ -110,22 +105,25 @@ def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
         "q_fold": (
             (heads, tokens, rank),
             (heads, nope, rank),
-            (f"with q_pe: [{tokens}, {heads}, {mla.row_values}]",),
+            (f"{mla.row_values} wide with q_pe",) if mla.qk_rope_head_dim else (),
         ),
-        "attention": ((tokens, heads, rank), None, (f"K row {mla.row_values}, V its first {rank}",)),
+        "attention": ((tokens, heads, rank), None, (f"K {mla.row_values}, V its first {rank}",)),
         "v_up": ((tokens, heads, value), (heads, rank, value), ()),
     }
-    return tuple(
-        Step(
-            name=kernel.name,
-            shape=shapes[kernel.name][0],
-            splits=shapes[kernel.name][2],
-            weight_shape=shapes[kernel.name][1],
-            flop=kernel.flop,
-            bytes=kernel.bytes,
+    steps = []
+    for kernel in absorbed_kernels(mla, work):
+        shape, weight, splits = shapes[kernel.name]
+        steps.append(
+            Step(
+                name=kernel.name,
+                shape=shape,
+                splits=splits,
+                weight_shape=weight,
+                flop=kernel.flop,
+                bytes=kernel.bytes,
+            )
         )
-        for kernel in absorbed_kernels(mla, work)
-    )
+    return tuple(steps)
 
 
 def _output_step(mla: MLA, work: Work) -> Step:

@@ -10,7 +10,6 @@ from ..data import find_preset, preset_files, read_mapping
 from ..errors import InputError
 from ..schema import build
 from .attention import Model
-from .config import find_config, model_from_config
 
 _FILE_SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -55,6 +54,8 @@ def _exists(text: str) -> bool:
 
 
 def _from_path(path: Path) -> Model:
+    from .config import find_config, model_from_config  # a preset's name, the common case, needs no reader
+
     file = find_config(path)
     mapping = read_mapping(file)
     if is_preset(mapping):

@@ -112,7 +112,7 @@ def test_parts_by_hand(parts: tuple[Part, ...], row: int) -> None:
     assert latent_row_bytes(layout, DSV3) == row
     # the formula that --explain shows is the same number
     names = {"row": 576, "kv_lora_rank": 512, "qk_rope_head_dim": 64}
-    assert eval(row_formula(layout, layout.latent), {}, names) == row
+    assert eval(row_formula(layout.latent), {}, names) == row
 
 
 def test_groups_that_do_not_divide_are_refused() -> None:
