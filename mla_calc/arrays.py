@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+EXACT_IN_FLOAT = 2**53
+"""Up to here every integer is a float64."""
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -28,6 +31,32 @@ def maximum(left: Any, right: Any) -> Any:
     import numpy as np
 
     return np.maximum(left, right)
+
+
+def minimum(left: Any, right: Any) -> Any:
+    """The smaller of two, element by element where either is an array."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return min(left, right)
+    import numpy as np
+
+    return np.minimum(left, right)
+
+
+def ratio(count: Ints, rate: int) -> Floats:
+    """``count`` over ``rate`` as Python divides integers: rounded once, to the last bit.
+
+    numpy rounds an int64 above 2**53 to a float before it divides, and the quotient once more; those entries
+    are divided as Python integers.
+    """
+    if isinstance(count, int | float):
+        return count / rate
+    import numpy as np
+
+    quotient = np.asarray(count / rate, dtype=np.float64)
+    large = np.asarray(count > EXACT_IN_FLOAT, dtype=bool)
+    if large.any():
+        quotient[large] = np.asarray(count)[large].astype(object) / rate
+    return quotient
 
 
 def stored_bytes(values: Ints, width: Width) -> Ints:

@@ -100,9 +100,7 @@ def model(
 
 def brute_pairs(queries: int, context: int, causal: bool) -> int:
     """The pairs, counted one by one: query i stands at position context - queries + i."""
-    return sum(
-        1 for i in range(queries) for j in range(context) if not causal or j <= context - queries + i
-    )
+    return sum(1 for i in range(queries) for j in range(context) if not causal or j <= context - queries + i)
 
 
 Rows = list[tuple[str, int, int]]

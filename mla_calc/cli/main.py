@@ -90,9 +90,17 @@ def run(arguments: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # the reader left (`| head`): nothing more to say, and nothing to flush at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return 0
+    except OSError as error:
+        # stdout is on a full disk or device; what is left of it must not be flushed at exit again
+        _discard_stdout()
+        return _fail(f"the answer cannot be written: {error.strerror or error}", None)
     return code if isinstance(code, int) else 0
+
+
+def _discard_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any) -> int:

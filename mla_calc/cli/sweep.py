@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..costs.grid import SWEEPS, Axes, Setting, Sweep, check_grid, chunks, grid_points, left_out
+from ..costs.grid import Axes, Setting, Sweep, check_grid, chunks, grid_points, left_out
 from ..costs.layouts import load_layout
+from ..costs.sweeps import SWEEPS
 from ..errors import InputError, nearest
 from ..hardware.gpu import GPU
 from ..models.attention import Model

@@ -8,12 +8,16 @@ heads, and replicate after.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..arrays import minimum
 from ..errors import InputError
 from ..models.attention import GQA, MLA, Model
 from .layouts import Layout, head_bytes, latent_row_bytes
 from .sharding import check_tp, kv_heads_per_rank
+
+if TYPE_CHECKING:
+    from ..arrays import Ints
 
 INDEXER_SCALE_GROUP = 128
 INDEXER_SCALE_BYTES = 4
@@ -107,7 +111,7 @@ def break_even_tp(mla_bytes: int, gqa: GQA, gqa_bytes: int) -> tuple[float | Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class TokenBytes:
     """Bytes that one token adds, over all layers, to one copy or to one rank."""
 
     main: int
@@ -116,6 +120,7 @@ class _Token:
 
     @property
     def growing(self) -> int:
+        """What is added without end: windowed layers stop at their window."""
         return self.main + self.indexer
 
 
@@ -158,7 +163,7 @@ def cache_cost(
     )
 
 
-def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 0) -> _Token:
+def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 0) -> TokenBytes:
     """Bytes that one token adds on one of ``tp`` ranks; with ``tp`` 1, to one whole copy."""
     check_tp(model.name, model.attention, tp)
     layers = model.cached_layers + mtp_layers
@@ -168,7 +173,7 @@ def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 
         main = _gqa_token_bytes(layers, model.attention, layout, tp)
     windowed = model.windowed
     bounded = _gqa_token_bytes(windowed.layers, windowed, layout, tp) if windowed else 0
-    return _Token(main, _indexer_token_bytes(model, mtp_layers), bounded)
+    return TokenBytes(main, _indexer_token_bytes(model, mtp_layers), bounded)
 
 
 def indexing_layers(model: Model, mtp_layers: int = 0) -> int:
@@ -176,9 +181,9 @@ def indexing_layers(model: Model, mtp_layers: int = 0) -> int:
     return model.indexer.layers + mtp_layers if model.indexer else 0
 
 
-def request_bytes(token: _Token, context: int, window: int | None, block_size: int = 1) -> int:
+def request_bytes(token: TokenBytes, context: Ints, window: int | None, block_size: Ints = 1) -> Ints:
     """Bytes of one request of ``context`` tokens, in whole pages of ``block_size`` tokens."""
-    bounded = min(context, window) if window else 0
+    bounded = minimum(context, window) if window else 0
     return _paged(context, block_size) * token.growing + _paged(bounded, block_size) * token.windowed
 
 
@@ -239,7 +244,7 @@ def break_even(model: Model, copy_bytes: int, other: Model, other_bytes: int) ->
 
 
 def _totals(
-    model: Model, copy: _Token, rank: _Token, tp: int, context: int | None, batch: int | None, block_size: int
+    model: Model, copy: TokenBytes, rank: TokenBytes, tp: int, context: int | None, batch: int | None, block_size: int
 ) -> dict[str, int]:
     if context is None and batch is None:
         return {}
@@ -264,5 +269,5 @@ def _check_mtp(model: Model, mtp_layers: int) -> None:
         raise InputError(f"--mtp-layers {mtp_layers}: {model.name} has {model.mtp_layers}")
 
 
-def _paged(tokens: int, block_size: int) -> int:
+def _paged(tokens: Ints, block_size: Ints) -> Ints:
     return -(-tokens // block_size) * block_size

@@ -7,8 +7,13 @@ mla_attention.py:2329-2354 and :2014-2026, the transients at :3043 and :2952, th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..arrays import maximum, minimum
 from ..models.attention import MLA
+
+if TYPE_CHECKING:
+    from ..arrays import Ints
 
 ROWS_CAP = 65536
 """vLLM's own limit, "64k tokens" in its comment (128k until vllm#25290)."""
@@ -47,10 +52,10 @@ class WorkspaceCost:
     chunks: None
 
 
-def workspace_rows(max_model_len: int, max_num_seqs: int, block_size: int, rows_cap: int = ROWS_CAP) -> int:
+def workspace_rows(max_model_len: Ints, max_num_seqs: Ints, block_size: Ints, rows_cap: Ints = ROWS_CAP) -> Ints:
     """Rows of the workspace: min(max(8 * length, 4 * requests * block), cap), rounded up to the block."""
-    wanted = max(FULL_LENGTH_REQUESTS * max_model_len, PAGES_PER_REQUEST * max_num_seqs * block_size)
-    return -(-min(wanted, rows_cap) // block_size) * block_size
+    wanted = maximum(FULL_LENGTH_REQUESTS * max_model_len, PAGES_PER_REQUEST * max_num_seqs * block_size)
+    return -(-minimum(wanted, rows_cap) // block_size) * block_size
 
 
 def workspace_cost(
@@ -85,7 +90,7 @@ def workspace_cost(
         kv_nope_bytes=kv_nope,
         transient_peak_bytes=kv_nope + (k if mla.qk_rope_head_dim else 0),
         reserved_bytes=kv_nope,
-        expansion_ratio=k / latent,
+        expansion_ratio=heads * mla.qk_head_dim / mla.row_values,
         cache_tokens_worth=rows * row // cache_bytes_per_token,
         cache_tokens_given_back=(None if rows_cap is None else (default_rows - rows) * row // cache_bytes_per_token),
         chunks=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..arrays import maximum
+from ..arrays import maximum, ratio
 from .gpu import GPU
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def bound_s(flop: Ints, bytes_moved: Ints, ceilings: Ceilings) -> Floats:
 
     Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009.
     """
-    bound: Floats = maximum(flop / ceilings.flop_per_s, bytes_moved / ceilings.bytes_per_s)
-    return bound
+    return maximum(ratio(flop, ceilings.flop_per_s), ratio(bytes_moved, ceilings.bytes_per_s))
 
 
 def binds(flop: int, bytes_moved: int, ceilings: Ceilings) -> Binds:

@@ -70,9 +70,7 @@ def read_recurrent(scope: Scope, layers: Layers) -> Recurrent | None:
     shape = _state_shape(scope)
     state = prod(shape) if shape else None
     if state is not None and state > MAX_DIMENSION:
-        raise scope.error(
-            f"the linear-attention layers' state of {state:,} values is more than {MAX_DIMENSION:,}"
-        )
+        raise scope.error(f"the linear-attention layers' state of {state:,} values is more than {MAX_DIMENSION:,}")
     return Recurrent(layers=layers.recurrent, state_values=state)
 
 
@@ -80,9 +78,7 @@ def _state_shape(scope: Scope) -> list[int] | None:
     """The shape of a layer's state (heads, key width, value width), or ``None`` where it is not given."""
     config = scope.given("linear_attn_config")
     if isinstance(config, Mapping) and {"num_heads", "head_dim"} <= set(config):
-        heads, width = (
-            scope.whole(f"linear_attn_config.{name}", config[name]) for name in ("num_heads", "head_dim")
-        )
+        heads, width = (scope.whole(f"linear_attn_config.{name}", config[name]) for name in ("num_heads", "head_dim"))
         return [heads, width, width]
     shape = [scope.optional(name) for name in STATE]
     return None if None in shape else [part for part in shape if part is not None]

@@ -95,9 +95,7 @@ def _model(scope: Scope, mla: MLA | None, gqa: GQA | None, layers: Layers) -> Mo
     return replace(model, notes=notes, sources=_sources(scope, model, layers, context_keys))
 
 
-def _sources(
-    scope: Scope, model: Model, layers: Layers, context_keys: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
+def _sources(scope: Scope, model: Model, layers: Layers, context_keys: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Per field that is set, the keys it was read from."""
     by_map = (layers.map.key,) if layers.map else ()
     keys: dict[str, tuple[str, ...]] = {
@@ -162,9 +160,7 @@ def _quotient(scope: Scope, name: str) -> int:
     why = f"{name} is missing, and is counted from it"
     hidden, heads = (scope.required(key, why) for key in ("hidden_size", "num_attention_heads"))
     if hidden % heads:
-        raise scope.error(
-            f"{name} is missing, and hidden_size {hidden} / num_attention_heads {heads} leaves a rest"
-        )
+        raise scope.error(f"{name} is missing, and hidden_size {hidden} / num_attention_heads {heads} leaves a rest")
     return hidden // heads
 
 

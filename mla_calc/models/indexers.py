@@ -69,9 +69,7 @@ def _index_rule(scope: Scope, total: int, mtp_layers: int) -> Callable[[int], bo
     return None if freq == 1 else lambda layer: max(layer - start, 0) % freq == 0
 
 
-def _words(
-    scope: Scope, key: str, words: tuple[str, str], total: int, mtp_layers: int
-) -> Callable[[int], bool]:
+def _words(scope: Scope, key: str, words: tuple[str, str], total: int, mtp_layers: int) -> Callable[[int], bool]:
     """The rule of a list of words, one per layer; it may go on over the MTP layers, which are cut off."""
     value: Any = scope.given(key)
     entries = list(value) if isinstance(value, str) and key == "index_topk_pattern" else scope.listed(key)

@@ -78,9 +78,7 @@ def read_layers(scope: Scope, mla: bool) -> Layers:
     maps = [found for read in MAPS if (found := read(scope, total, mla))]
     for other in maps[1:]:
         if other.counts != maps[0].counts:
-            raise scope.error(
-                f"{other.key} gives {_counted(other)}, but {maps[0].key} gives {_counted(maps[0])}"
-            )
+            raise scope.error(f"{other.key} gives {_counted(other)}, but {maps[0].key} gives {_counted(maps[0])}")
     # A map whose positions are known serves the indexer; all of them agree on the counts.
     known = [found for found in maps if found.positions is not None]
     layers = Layers(key=key, total=total, per_layer=per_layer, map=(known or maps)[0] if maps else None)
@@ -146,9 +144,7 @@ def _by_layer_lists(scope: Scope, total: int, mla: bool) -> LayerMap | None:
     )
 
 
-def _first_number(
-    scope: Scope, key: str, config: Mapping[str, Any], full: set[int], total: int
-) -> int | None:
+def _first_number(scope: Scope, key: str, config: Mapping[str, Any], full: set[int], total: int) -> int | None:
     """The number of the first layer, 0 or 1, if the lists tell; lists that do not fit are refused."""
     named = full
     if config.get("kda_layers") is not None:
@@ -187,9 +183,7 @@ def _by_group(scope: Scope, total: int, mla: bool) -> LayerMap | None:
             f"it does not divide {total} layers, and engines disagree about the layers left over",
         )
     full = range(group - 1, total, group)
-    return LayerMap(
-        key=scope.path("layer_group_size"), cached=len(full), recurrent=total - len(full), positions=full
-    )
+    return LayerMap(key=scope.path("layer_group_size"), cached=len(full), recurrent=total - len(full), positions=full)
 
 
 def _by_types(scope: Scope, total: int, mla: bool) -> LayerMap | None:

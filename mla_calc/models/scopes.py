@@ -164,9 +164,7 @@ def _wrapper(config: Mapping[str, Any], where: str) -> str:
     """The one key of ``WRAPPERS`` whose mapping holds attention keys, or an empty string."""
     holders = [key for key in WRAPPERS if _matters_inside(config, key, where)]
     if len(holders) > 1:
-        raise problem(
-            where, f"{' and '.join(holders)} both hold attention keys: which one is meant is not known"
-        )
+        raise problem(where, f"{' and '.join(holders)} both hold attention keys: which one is meant is not known")
     for key in WRAPPERS if holders else ():
         if _matters_inside(config[holders[0]], key, where):
             raise problem(where, f"{holders[0]}.{key} holds attention keys, one level too deep")
@@ -193,11 +191,7 @@ def refuse_unmodelled(scope: Scope) -> None:
 def _is_mimo_window(scope: Scope, key: str) -> bool:
     """MiMo-V2 repeats its window as ``attention_chunk_size``; its layers are windowed, not chunked."""
     pattern = scope.given("hybrid_layer_pattern")
-    return (
-        key == "attention_chunk_size"
-        and bool(pattern)
-        and same(scope.values[key], scope.given("sliding_window"))
-    )
+    return key == "attention_chunk_size" and bool(pattern) and same(scope.values[key], scope.given("sliding_window"))
 
 
 def _refuse_without_map(scope: Scope) -> None:
@@ -217,9 +211,7 @@ def refuse_latent(scope: Scope, config: Mapping[str, Any]) -> None:
             raise scope.wrong(key, "an indexer is known for MLA only, and there is no kv_lora_rank")
     stray = _stray(config)
     if stray:
-        raise scope.error(
-            f"{stray} stands in a place where it is not read: {', '.join(WRAPPERS)} or the top is"
-        )
+        raise scope.error(f"{stray} stands in a place where it is not read: {', '.join(WRAPPERS)} or the top is")
 
 
 def _stray(config: Mapping[str, Any]) -> str | None:

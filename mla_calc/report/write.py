@@ -64,7 +64,10 @@ def replacing(output: Path) -> Iterator[Path]:
         raise InputError(f"--output {output}: is a directory")
     if output.exists() and not output.is_file():
         # a device or a pipe, such as /dev/stdout: nothing to replace, written as it is
-        yield output
+        try:
+            yield output
+        except OSError as error:
+            raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
         return
     try:
         handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")

@@ -15,7 +15,7 @@ import pytest
 
 from mla_calc.cli import sweep as module
 from mla_calc.cli.main import run
-from mla_calc.costs.grid import SWEEPS
+from mla_calc.costs.sweeps import SWEEPS
 
 
 def rows(text: str) -> list[dict[str, str]]:

@@ -29,9 +29,7 @@ LLAMA = model(LLAMA3_70B, 80, name="Llama-3-70B")
 
 
 def gqa(layers: int, kv_heads: int, head_dim: int, heads: int = 64) -> Model:
-    return model(
-        GQA(heads=heads, hidden_size=8, kv_heads=kv_heads, qk_head_dim=head_dim, v_head_dim=head_dim), layers
-    )
+    return model(GQA(heads=heads, hidden_size=8, kv_heads=kv_heads, qk_head_dim=head_dim, v_head_dim=head_dim), layers)
 
 
 def test_dsv3_of_the_chapter() -> None:
@@ -130,7 +128,13 @@ def test_every_rank_stores_all_of_the_latent(tp: int) -> None:
 
 @pytest.mark.parametrize(
     ("tp", "rank", "cluster"),
-    [(1, 327_680, 327_680), (2, 163_840, 327_680), (8, 40_960, 327_680), (16, 40_960, 655_360), (64, 40_960, 2_621_440)],
+    [
+        (1, 327_680, 327_680),
+        (2, 163_840, 327_680),
+        (8, 40_960, 327_680),
+        (16, 40_960, 655_360),
+        (64, 40_960, 2_621_440),
+    ],
 )
 def test_gqa_shards_then_replicates(tp: int, rank: int, cluster: int) -> None:
     cost = cache_cost(LLAMA, BF16, tp=tp)
@@ -166,9 +170,7 @@ def test_break_even_tp_by_trying_every_tp(layers: int, kv_heads: int, even: floa
     assert (found.break_even_note is None) == (even is not None)
     whole = layers * kv_heads * 512
     # MLA's copies against GQA's, at every TP that GQA can run at, up to 64
-    reached = [
-        tp for tp in (1, 2, 4, 8, 16, 32, 64) if tp * 70_272 >= max(whole, tp * whole // kv_heads)
-    ]
+    reached = [tp for tp in (1, 2, 4, 8, 16, 32, 64) if tp * 70_272 >= max(whole, tp * whole // kv_heads)]
     if even is None:
         assert reached in ([], [1, 2, 4, 8, 16, 32, 64])
     else:
@@ -198,7 +200,9 @@ def test_tp_that_does_not_divide_the_heads_is_refused(tp: int) -> None:
     assert "1, 2, 4, 8, 16, 32, 64, 128" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize(("tp", "fine"), [(1, True), (2, True), (3, True), (6, True), (12, True), (4, False), (8, False)])
+@pytest.mark.parametrize(
+    ("tp", "fine"), [(1, True), (2, True), (3, True), (6, True), (12, True), (4, False), (8, False)]
+)
 def test_kv_heads_divide_or_replicate_evenly(tp: int, fine: bool) -> None:
     other = gqa(1, 6, 128, heads=48)
     if fine:
@@ -329,7 +333,7 @@ def test_indexer_of_dsv32() -> None:
     assert cost.indexer_bytes_per_token / 1024 == pytest.approx(7.86, abs=0.005)
     assert cost.bytes_per_token == 70_272 + 8052
     assert cost.latent_bytes_per_token == 70_272
-    assert 100 * 8052 / 70_272 == pytest.approx(11.5, abs=0.05)
+    assert 100 * cost.indexer_bytes_per_token / 70_272 == pytest.approx(11.5, abs=0.05)
     # 20.1 % of 656-byte rows (cost-model.md; sglang#11309)
     fp8 = cache_cost(V32, DS_MLA)
     assert fp8.latent_bytes_per_token is not None
@@ -359,7 +363,9 @@ def test_fewer_indexing_layers(layers: int, expected: int) -> None:
     assert cache_cost(replace(V32, indexer=indexer), BF16).indexer_bytes_per_token == expected
 
 
-@pytest.mark.parametrize(("freq", "offset", "total", "indexing"), [(1, 2, 61, 61), (4, 2, 61, 16), (2, 2, 61, 31), (4, 3, 78, 21)])
+@pytest.mark.parametrize(
+    ("freq", "offset", "total", "indexing"), [(1, 2, 61, 61), (4, 2, 61, 16), (2, 2, 61, 31), (4, 3, 78, 21)]
+)
 def test_the_predicate_of_section_2(freq: int, offset: int, total: int, indexing: int) -> None:
     """A layer indexes iff max(layer - offset + 1, 0) % freq == 0; counted here, then by the config reader."""
     from mla_calc.models.config import model_from_config

@@ -125,7 +125,9 @@ def test_first_context_by_trying_them(mla: MLA) -> None:
 def test_rectangular_flops_by_scanning(mla: MLA, context: int) -> None:
     at = flop_crossover(mla, (context,)).by_context[0]
     wins = [
-        q for q in range(1, context + 1) if flop(mla, q, context, q * context)[1] < flop(mla, q, context, q * context)[0]
+        q
+        for q in range(1, context + 1)
+        if flop(mla, q, context, q * context)[1] < flop(mla, q, context, q * context)[0]
     ]
     assert at.first_queries_naive_wins_rectangular == wins[0]
     assert wins == list(range(wins[0], context + 1))

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mla_calc.costs import grid
 from mla_calc.costs.cache import cache_cost
 from mla_calc.costs.flops import flops_cost
-from mla_calc.costs.grid import SWEEPS, Setting, check_grid, chunks, grid_points, left_out
+from mla_calc.costs.grid import Setting, check_grid, chunks, grid_points, left_out
+from mla_calc.costs.sweeps import SWEEPS
 from mla_calc.costs.intensity import context_intensity, intensity_cost
 from mla_calc.costs.layouts import latent_row_bytes, load_layout
 from mla_calc.costs.paths import Work
@@ -90,12 +91,12 @@ def test_random_points_equal_the_scalar_engine(
     rng = random.Random(seed)
     axes = {
         "tp": tuple(divisors(mla.heads)[:3]),
-        "batch": (1, rng.randint(2, 100)),
+        "batch": (1, rng.randint(2, 20)),
         "queries": (1, rng.randint(1, 50_000)),
-        "context": (rng.randint(1, 4096), rng.randint(50_000, 500_000)),
+        "context": (rng.randint(1, 4096), rng.randint(50_000, 250_000)),
     }
     setting = Setting(
-        model=model(mla, rng.randint(1, 80)), layout=BF16, ceilings=peaks, causal=causal, weight_bytes=weight_bytes
+        model=model(mla, rng.randint(1, 61)), layout=BF16, ceilings=peaks, causal=causal, weight_bytes=weight_bytes
     )
     for row in rows_of("flops", setting, **axes):
         assert_scalar(setting, row)

@@ -44,10 +44,10 @@ def test_what_one_more_context_token_adds(mla: MLA, layout: str, tp: int) -> Non
     """FLOP and bytes that the decode kernel gains from S to S + 1, out of the table of section 5."""
     row = latent_row_bytes(load_layout(layout), mla)
     queries = 3
-    tables = [
+    (_, flop_before, bytes_before), (_, flop_after, bytes_after) = (
         kernel_table(mla, queries, s, brute_pairs(queries, s, True), row=row, t=tp)["absorbed"][1] for s in (40, 41)
-    ]
-    flop, moved = (tables[1][column] - tables[0][column] for column in (1, 2))
+    )
+    flop, moved = flop_after - flop_before, bytes_after - bytes_before
     assert flop == queries * core_flop_per_context_token(mla, tp)
     assert moved == context_token_bytes(mla, load_layout(layout), tp)
     assert context_intensity(mla, load_layout(layout), tp, queries) == flop / moved

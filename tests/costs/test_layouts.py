@@ -101,9 +101,21 @@ def layout_of(*parts: Part) -> Layout:
     ("parts", "row"),
     [
         # 512 padded to 512 and 64 to 128, 2 B each
-        ((Part(of="kv_lora_rank", bytes=2, what="latent"), Part(of="qk_rope_head_dim", bytes=2, pad_to=128, what="rope")), 1280),
+        (
+            (
+                Part(of="kv_lora_rank", bytes=2, what="latent"),
+                Part(of="qk_rope_head_dim", bytes=2, pad_to=128, what="rope"),
+            ),
+            1280,
+        ),
         # 576 up to 640: 320 B of fp4, 5 scales of 4 B per 128
-        ((Part(of="row", bytes=1, per=2, pad_to=128, what="fp4"), Part(of="row", bytes=4, per=128, pad_to=128, what="scales")), 340),
+        (
+            (
+                Part(of="row", bytes=1, per=2, pad_to=128, what="fp4"),
+                Part(of="row", bytes=4, per=128, pad_to=128, what="scales"),
+            ),
+            340,
+        ),
         ((Part(of="once", bytes=16, what="a header"), Part(of="row", bytes=3, per=4, what="6-bit values")), 16 + 432),
     ],
 )

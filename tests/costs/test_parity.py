@@ -78,7 +78,11 @@ def test_the_two_forms_are_computed_apart() -> None:
 def test_an_error_in_one_form_is_caught(monkeypatch: pytest.MonkeyPatch, seen: str) -> None:
     """A fold, keys or values that are off by a billionth fail the check."""
     heads, queries, context = 3, 5, 7
-    shapes = {"fold": (heads, queries, UNEVEN.kv_lora_rank), "keys": (heads, context, 16), "values": (heads, context, 24)}
+    shapes = {
+        "fold": (heads, queries, UNEVEN.kv_lora_rank),
+        "keys": (heads, context, 16),
+        "values": (heads, context, 24),
+    }
     real, hits = np.einsum, []
 
     def off(*operands: Any, **options: Any) -> Any:
@@ -123,7 +127,7 @@ def test_rope_needs_a_fold_for_every_distance() -> None:
     width, rank, length = 8, 12, 10
     q, c, uk = rng.normal(size=(length, width)), rng.normal(size=(length, rank)), rng.normal(size=(width, rank))
     single, each, scores = [], [], []
-    folds = {}
+    folds: dict[int, Any] = {}
     for i in range(length):
         for j in range(i + 1):
             scores.append(rope(q[i], i) @ rope(uk @ c[j], j))

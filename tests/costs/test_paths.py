@@ -200,9 +200,7 @@ def test_without_a_gpu_there_are_no_bounds() -> None:
 def test_flops_cost_sums_its_kernels(point: tuple[int, ...], causal: bool) -> None:
     q, s, b, t, row = point
     pairs = brute_pairs(q, s, causal)
-    cost = flops_cost(
-        DSV3, 61, Work(queries=q, context=s, row_bytes=row, batch=b, tp=t, causal=causal), H100
-    )
+    cost = flops_cost(DSV3, 61, Work(queries=q, context=s, row_bytes=row, batch=b, tp=t, causal=causal), H100)
     table = kernel_table(DSV3, q, s, pairs, row=row, b=b, t=t)
     assert cost.pairs == pairs
     flop, moved, time = {}, {}, {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -203,9 +204,9 @@ def test_arrays_give_what_scalars_give(mla: MLA, lines: list[tuple[int, int]], d
             for column, one in zip(columns, single, strict=True):
                 assert np.broadcast_to(column.flop, len(lines))[at] == one.flop
                 assert np.broadcast_to(column.bytes, len(lines))[at] == one.bytes
-            assert (flop[at], transferred[at]) == (total_flop(single), total_bytes(single))  # type: ignore[index]
-            assert bounds[at] == path_bound_s(single, roof)  # type: ignore[index]
-            assert overlapped[at] == overlapped_bound_s(single, roof)  # type: ignore[index]
+            assert (flop[at], transferred[at]) == (total_flop(single), total_bytes(single))
+            assert bounds[at] == path_bound_s(single, roof)
+            assert overlapped[at] == overlapped_bound_s(single, roof)
 
 
 # --- cache, intensity, workspace
@@ -224,7 +225,11 @@ def test_latent_bytes_are_the_same_on_every_rank(mla: MLA, layers: int) -> None:
 
 
 @given(
-    st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 99), st.integers(1, 256), st.integers(1, 256)
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([1, 2, 4, 8, 16]),
+    st.integers(1, 99),
+    st.integers(1, 256),
+    st.integers(1, 256),
 )
 @MOST
 def test_gqa_shards_until_there_are_more_ranks_than_heads(
@@ -236,7 +241,7 @@ def test_gqa_shards_until_there_are_more_ranks_than_heads(
         cost = cache_cost(model(attention, layers), BF16, tp=tp)
         assert cost.bytes_per_token == whole
         assert cost.cluster_bytes_per_token == tp * cost.per_rank_bytes_per_token
-        assert cost.cluster_bytes_per_token == whole * max(1, Fraction(tp, kv_heads))
+        assert cost.cluster_bytes_per_token == whole * max(Fraction(1), Fraction(tp, kv_heads))
         # decode's intensity: query heads per KV head in bf16, fewer once heads replicate
         share = Fraction(attention.heads, max(kv_heads, tp))
         assert context_intensity(attention, BF16, tp) == pytest.approx(float(share), rel=1e-15)
@@ -280,7 +285,11 @@ def test_flop_crossovers_just_below_and_above(mla: MLA, context: int) -> None:
     found = flop_crossover(mla, (context,))
     at = found.by_context[0]
     dearer = 2 * mla.kv_lora_rank - mla.qk_nope_head_dim - mla.v_head_dim
-    firsts = (at.first_queries_naive_wins_rectangular, at.first_queries_naive_wins_causal, found.first_queries_naive_wins)
+    firsts = (
+        at.first_queries_naive_wins_rectangular,
+        at.first_queries_naive_wins_causal,
+        found.first_queries_naive_wins,
+    )
     if dearer <= 0:  # no finite limit, naive never wins
         assert firsts == (None, None, None)
         for q in {1, (context + 1) // 2, context}:
@@ -313,7 +322,7 @@ def check_intervals(
     """Intervals join up, end where they should, and hold at, below and above every boundary and between."""
     assert found[0].from_queries == 1
     assert found[-1].to_queries == last
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert before.to_queries is not None
         assert before.from_queries <= before.to_queries == after.from_queries - 1
         assert before.path != after.path

@@ -142,9 +142,7 @@ def test_what_it_takes_the_place_of() -> None:
     ],
 )
 def test_what_a_smaller_cap_gives_back(cap: int, tp: int, tokens: int) -> None:
-    cost = workspace_cost(
-        DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp, rows_cap=cap
-    )
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp, rows_cap=cap)
     assert cost.cache_tokens_given_back == tokens
     # given back and still taken are what was taken, up to a token lost to rounding
     full = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, tp=tp)
@@ -153,9 +151,7 @@ def test_what_a_smaller_cap_gives_back(cap: int, tp: int, tokens: int) -> None:
 
 def test_a_cap_that_changes_nothing_gives_nothing_back() -> None:
     # 8 * 100 rows are below either cap
-    cost = workspace_cost(
-        DSV3, max_model_len=100, cache_bytes_per_token=PER_TOKEN, max_num_seqs=1, rows_cap=32_768
-    )
+    cost = workspace_cost(DSV3, max_model_len=100, cache_bytes_per_token=PER_TOKEN, max_num_seqs=1, rows_cap=32_768)
     assert (cost.rows, cost.cache_tokens_given_back) == (832, 0)
 
 

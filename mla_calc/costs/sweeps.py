@@ -1,0 +1,154 @@
+"""The sweeps: for each command, the columns that a grid of its points gives.
+
+Every column comes from the functions that price a single point, and equals what they give to the last bit.
+Names of columns are the keys of that command's JSON, flattened with dots. What has no value (bounds without a
+GPU, latent bytes of a GQA model) has no column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from ..hardware.roofline import Ceilings
+from .cache import CacheCost, cache_cost, request_bytes, token_bytes
+from .grid import Setting, Sweep
+from .intensity import context_intensity
+from .layouts import latent_row_bytes
+from .paths import PATHS, Kernel, Work, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+from .workspace import WorkspaceCost, workspace_cost
+
+if TYPE_CHECKING:
+    from .grid import Column
+
+
+def _names(record: type[Any], ending: str) -> list[str]:
+    return [item.name for item in fields(record) if item.name.endswith(ending)]
+
+
+def _flops(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
+    """Both paths: the columns of ``flops``, without its kernels."""
+    work = Work(
+        queries=points["queries"],
+        context=points["context"],
+        row_bytes=latent_row_bytes(setting.layout, setting.mla),
+        batch=points["batch"],
+        tp=points["tp"],
+        causal=setting.causal,
+        weight_bytes=setting.weight_bytes,
+    )
+    columns = dict(points)
+    for name, path in PATHS.items():
+        figures = _path_figures(path(setting.mla, work), setting.model.cached_layers, setting.ceilings)
+        columns |= {f"{name}.{key}": column for key, column in figures.items()}
+    compared = {"fewer_flop": "flop", "fewer_bytes": "bytes", "lower_bound": "bound_s"}
+    for name, key in compared.items():
+        if f"naive.{key}" in columns:
+            columns[name] = _cheaper(columns[f"absorbed.{key}"], columns[f"naive.{key}"])
+    return columns
+
+
+def _path_figures(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> dict[str, Any]:
+    """The figures of ``flops.PathCost`` over arrays."""
+    flop, moved = total_flop(kernels), total_bytes(kernels)
+    figures: dict[str, Any] = {"flop": flop, "bytes": moved}
+    totals: dict[str, Any] = {"total_flop": layers * flop, "total_bytes": layers * moved}
+    if ceilings:
+        figures["bound_s"] = path_bound_s(kernels, ceilings)
+        figures["overlapped_bound_s"] = overlapped_bound_s(kernels, ceilings)
+        totals["total_bound_s"] = layers * figures["bound_s"]
+    return figures | totals
+
+
+def _cheaper(absorbed: Column, naive: Column) -> Column:
+    """:func:`~mla_calc.costs.flops.cheaper`, point by point."""
+    import numpy as np
+
+    names = np.array(["naive", "equal", "absorbed"], dtype=object)
+    return names[(absorbed <= naive).astype(np.int8) + (absorbed < naive)]
+
+
+TOKEN_FIGURES = (*_names(CacheCost, "bytes_per_token"), "expanded_to_latent_ratio")
+"""Columns of ``cache`` that TP alone decides."""
+
+
+def _cache(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of ``cache``: what a token takes, and the totals of all requests."""
+    model, layout = setting.model, setting.layout
+    tps, which = _distinct(points["tp"])
+    copy = token_bytes(model, layout)
+    parts: Any = _table([token_bytes(model, layout, tp=tp) for tp in tps], ("main", "indexer", "windowed"), which)
+    batch, context = points["batch"], points["context"]
+    window = model.windowed.window if model.windowed else None
+    rank_total = batch * request_bytes(replace(copy, **parts), context, window)
+    return {
+        **points,
+        **_table([cache_cost(model, layout, tp=tp) for tp in tps], TOKEN_FIGURES, which),
+        "total_bytes": batch * request_bytes(copy, context, window),
+        "allocated_bytes": batch * request_bytes(copy, context, window, points["block_size"]),
+        "per_rank_total_bytes": rank_total,
+        "cluster_total_bytes": rank_total * points["tp"],
+    }
+
+
+def _intensity(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of ``intensity``, whose list by TP has a row for each number of queries."""
+    import numpy as np
+
+    queries: Any = points["queries"].astype(object)  # FLOPs of any size are divided exactly
+    intensity = np.empty(len(queries))
+    for tp in _distinct(points["tp"])[0]:
+        rows = points["tp"] == tp
+        intensity[rows] = context_intensity(setting.model.attention, setting.layout, tp, queries[rows])
+    columns = dict(points) | {"intensity_flop_per_byte": intensity}
+    if setting.ceilings:
+        ridge = setting.ceilings.ridge_flop_per_byte
+        share, margin = intensity / ridge, ridge / intensity
+        binds = np.array(["memory", "compute"], dtype=object)[(intensity >= ridge).astype(np.int8)]
+        columns |= {"ridge_share": share, "margin": margin, "binds": binds, "by": np.maximum(share, margin)}
+    return columns
+
+
+WORKSPACE_FIGURES = ("rows", *_names(WorkspaceCost, "_bytes"), "expansion_ratio", "cache_tokens_worth")
+
+
+def _workspace(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of ``workspace``, whose record holds arrays where its sizes are arrays."""
+    import numpy as np
+
+    tps, which = _distinct(points["tp"])
+    held = np.array([token_bytes(setting.model, setting.layout, tp=tp).growing for tp in tps])[which]
+    sizes: Any = {**points, "cache_bytes_per_token": held}
+    cost = workspace_cost(setting.mla, **sizes)
+    return {**points, **{name: np.broadcast_to(getattr(cost, name), which.shape) for name in WORKSPACE_FIGURES}}
+
+
+def _distinct(column: Column) -> tuple[list[int], Column]:
+    """The distinct values, and the place of each entry's value among them."""
+    import numpy as np
+
+    values, which = np.unique(column, return_inverse=True)
+    return values.tolist(), which
+
+
+def _table(records: list[Any], names: tuple[str, ...], which: Any = slice(None)) -> dict[str, Column]:
+    """Fields of records as columns, a record's figures at every place that ``which`` gives it."""
+    import numpy as np
+
+    known = [name for name in names if getattr(records[0], name) is not None]
+    return {name: np.array([getattr(record, name) for record in records])[which] for name in known}
+
+
+SWEEPS: dict[str, Sweep] = {
+    "flops": Sweep(
+        axes=("tp", "batch", "queries", "context"),
+        columns=_flops,
+        settings=("ceilings", "causal", "weight_bytes"),
+        mla_only=True,
+    ),
+    "cache": Sweep(axes=("tp", "batch", "context", "block_size"), columns=_cache),
+    "intensity": Sweep(axes=("tp", "queries"), columns=_intensity, settings=("ceilings",)),
+    "workspace": Sweep(axes=("tp", "max_model_len", "max_num_seqs", "block_size"), columns=_workspace, mla_only=True),
+}
+"""The sweeps by command; the first is what `sweep` does without one."""
