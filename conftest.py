@@ -2,8 +2,8 @@
 
 A ``console`` block holds ``$ mla-calc ...`` lines, each followed by its output. A line ``...`` stands for lines
 that are left out, blanks at the end of a line do not count, and ``$ echo $?`` shows the exit code of the command
-before it. Every block runs by itself, in a folder of its own that holds the page's files: the blocks that follow
-a comment ``<!-- file: NAME -->``. ``python`` blocks run top to bottom.
+before it. It runs in a folder of its own that holds the page's files: the blocks that follow a comment
+``<!-- file: NAME -->``. A ``python`` block runs after those before it. No example needs another one to have run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from difflib import unified_diff
 from pathlib import Path
 
 from sybil import Document, Example, Region, Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^<!-- file: ([\w.-]+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OMITTED = "..."
 
@@ -79,7 +79,21 @@ def matches(expected: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
+def python_blocks(document: Document) -> Iterator[Region]:
+    """The python blocks of a page, each as the lines of the page up to its end with all but code blanked."""
+    blanked, done = "", 0
+    for block in PYTHON.finditer(document.text):
+        blanked += "\n" * document.text.count("\n", done, block.start(1)) + block[1]
+        done = block.end(1)
+        yield Region(block.start(), block.end(), blanked, run_python)
+
+
+def run_python(example: Example) -> None:
+    """Run a block after those before it; line numbers are the page's."""
+    exec(compile(example.parsed, example.path, "exec"), {"__name__": "__main__"})
+
+
 pytest_collect_file = Sybil(
-    parsers=[console_blocks, PythonCodeBlockParser()],
+    parsers=[console_blocks, python_blocks],
     patterns=["README.md", "docs/*.md"],
 ).pytest()
