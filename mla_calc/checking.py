@@ -9,7 +9,7 @@ from typing import Any
 
 from .costs.expect import miss, recompute
 from .costs.layouts import Layout
-from .data import names_of, preset_files, presets_root, read_mapping
+from .data import NOUNS, TELLING_KEYS, kind_of, names_of, preset_files, presets_root, read_mapping
 from .engines.preset import Engine
 from .errors import InputError
 from .expected import Expected
@@ -22,13 +22,13 @@ from .models.load import load_model
 from .report.record import lookup, plain
 from .schema import build, problems
 
-KINDS: dict[str, tuple[str, type[Any], str]] = {
-    "model": ("models", Model, "cached_layers"),
-    "gpu": ("gpus", GPU, "peak_tflops"),
-    "engine": ("engines", Engine, "release"),
-    "layout": ("layouts", Layout, "latent"),
+KINDS: dict[str, tuple[str, type[Any]]] = {
+    "model": ("models", Model),
+    "gpu": ("gpus", GPU),
+    "engine": ("engines", Engine),
+    "layout": ("layouts", Layout),
 }
-"""Kind of preset: its folder, its record, and the key that tells it from the others."""
+"""Kind of preset as the command line calls it: its folder and its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,9 @@ def check_presets(paths: Sequence[Path] = ()) -> CheckResult:
     return CheckResult(presets=len(files), figures=figures, failures=tuple(failures))
 
 
-def kind_of(mapping: dict[str, Any]) -> str | None:
-    """The kind of preset that a mapping looks like, by its telling key."""
-    return next((kind for kind, (_, _, key) in KINDS.items() if key in mapping), None)
-
-
 def _files(paths: Sequence[Path]) -> list[Path]:
     if not paths:
-        return [path for folder, _, _ in KINDS.values() for path in preset_files(folder)]
+        return [path for folder, _ in KINDS.values() for path in preset_files(folder)]
     found: list[Path] = []
     for path in paths:
         inside = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")]) if path.is_dir() else [path]
@@ -87,11 +82,11 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 def _check_one(path: Path, mapping: dict[str, Any]) -> tuple[list[Failure], int]:
     name = str(path.relative_to(presets_root())) if path.is_relative_to(presets_root()) else str(path)
-    kind = kind_of(mapping)
-    if kind is None:
-        keys = ", ".join(f"{key} (a {kind})" for kind, (_, _, key) in KINDS.items())
+    folder = kind_of(mapping)
+    if folder is None:
+        keys = ", ".join(f"{key} (a {NOUNS[known]})" for known, key in TELLING_KEYS.items())
         return [Failure(preset=name, field="the file", message=f"is no preset: none of {keys} is a key of it")], 0
-    record_type = KINDS[kind][1]
+    kind, record_type = next((kind, record) for kind, (known, record) in KINDS.items() if known == folder)
     wrong = problems(record_type, mapping)
     if wrong:
         return [Failure(preset=name, field=field, message=message) for field, message in wrong], 0

@@ -12,10 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError, nearest
+from .errors import InputError, nearest, shown
 
 MAX_FILE_BYTES = 4 << 20
 MAX_DEPTH = 64
+FILE_SUFFIXES = (".json", ".yaml", ".yml")
+
+TELLING_KEYS = {"models": "cached_layers", "gpus": "peak_tflops", "engines": "release", "layouts": "latent"}
+"""The kinds of preset, which are folders of ``presets/``, and for each the key that only it has."""
+NOUNS = {"models": "model", "gpus": "GPU", "engines": "engine", "layouts": "layout"}
 
 
 def read_text(path: Path) -> str:
@@ -59,14 +64,18 @@ def parse_json(text: str, where: str) -> Any:
         if len(found) < len(items):
             seen: set[str] = set()
             twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise InputError(f"{where}: the key {twice!r} stands twice in one object")
+            raise InputError(f"{where}: the key {shown(twice)} stands twice in one object")
         return found
 
     def constant(name: str) -> Any:
         raise InputError(f"{where}: {name} is not a number that JSON allows")
 
+    def real(digits: str) -> float:
+        value = float(digits)
+        return value if abs(value) != float("inf") else constant(digits)
+
     try:
-        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_float=real)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}:{error.lineno}: not valid JSON: {error.msg}") from None
     except RecursionError:
@@ -86,6 +95,8 @@ def parse_yaml(text: str, where: str) -> Any:
     try:
         _check_events(text, where)
         return yaml.load(text, Loader=_strict_loader())
+    except InputError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -135,11 +146,11 @@ def _strict_loader() -> Any:
                 key = key_node.value
                 if key_node.tag != "tag:yaml.org,2002:str":
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} is not a string (quote it)", key_node.start_mark
+                        None, None, f"the key {_key_text(key)} is not a string (quote it)", key_node.start_mark
                     )
                 if key in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} stands twice in one mapping", key_node.start_mark
+                        None, None, f"the key {shown(key)} stands twice in one mapping", key_node.start_mark
                     )
                 seen.add(key)
             return super().construct_mapping(node, deep=deep)
@@ -147,9 +158,14 @@ def _strict_loader() -> Any:
     return StrictLoader
 
 
+def _key_text(key: object) -> str:
+    """A key as a message quotes it; one that is a list or mapping has no short text."""
+    return shown(key) if isinstance(key, str) else "that is a list or mapping"
+
+
 def _check_depth(value: Any, where: str) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
         level = [child for item in level for child in _children(item)]
         if not level:
             return
@@ -165,6 +181,39 @@ def _kind(value: object) -> str:
     if value is None:
         return "nothing"
     return {list: "a list", str: "a string", bool: "true or false"}.get(type(value), "a number")
+
+
+def looks_like_path(name: str | Path) -> bool:
+    """Whether ``name`` can only mean a file or folder: it begins like one or ends like a config or preset."""
+    text = str(name)
+    return isinstance(name, Path) or text.startswith((".", "/", "~")) or text.lower().endswith(FILE_SUFFIXES)
+
+
+def read_preset(kind: str, name: str | Path) -> tuple[str, dict[str, Any]]:
+    """Where the preset of ``kind`` that ``name`` means stands, and its mapping: by name, or a YAML file's path.
+
+    Raises:
+        InputError: nothing of that name, a file that cannot be read, or one that holds another kind.
+    """
+    if not looks_like_path(name):
+        path, mapping = find_preset(kind, str(name))
+        return f"presets/{kind}/{path.name}", mapping
+    path = Path(name).expanduser()
+    mapping = read_mapping(path)
+    refuse_other_kind(kind, mapping, str(path))
+    return str(path), mapping
+
+
+def kind_of(mapping: Mapping[str, Any]) -> str | None:
+    """The kind of preset that a mapping looks like, by the key that only that kind has."""
+    return next((kind for kind, key in TELLING_KEYS.items() if key in mapping), None)
+
+
+def refuse_other_kind(kind: str, mapping: Mapping[str, Any], where: str) -> None:
+    """Refuse a preset of one kind where another is asked for."""
+    found = kind_of(mapping)
+    if found is not None and found != kind:
+        raise InputError(f"{where}: is a {NOUNS[found]} preset, a {NOUNS[kind]} is expected here")
 
 
 @cache
@@ -206,7 +255,7 @@ def find_preset(kind: str, name: str) -> tuple[Path, dict[str, Any]]:
         if wanted in (known.lower() for known in names_of(preset, path)):
             return path, preset
     known = [known for path in files for known in names_of(read_mapping(path), path) if known]
-    noun = {"gpus": "GPU"}.get(kind, kind.rstrip("s"))
+    noun = NOUNS[kind]
     raise InputError(
         f"no {noun} preset is named {name!r}",
         nearest(name, known) or f"`mla-calc presets list` shows all {len(files)} {noun} presets",

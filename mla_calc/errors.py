@@ -13,8 +13,13 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(one_line(message))
+        self.hint = None if hint is None else one_line(hint)
+
+
+def one_line(text: str) -> str:
+    """``text`` with line breaks and control characters as escapes: a message stays one line."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> str | None:

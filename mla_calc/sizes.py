@@ -13,8 +13,8 @@ MAX_POINTS = 1_000_000
 
 _COUNT = re.compile(r"(\d{1,15})([kKmM]?)")
 _MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kKMGTP]?)(i?)B")
-_POWERS = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(?:([kKMGTP])(i?))?B")
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
 def parse_count(text: str, option: str, least: int = 1, most: int = MAX_TOKENS) -> int:
@@ -60,7 +60,7 @@ def parse_size(text: str, option: str) -> int:
         raise InputError(f"{option} {shown(text)}: a size with its unit is expected, such as 64GiB or 1.5GB")
     step = 1024 if match[3] else 1000
     whole, _, decimals = match[1].partition(".")
-    scaled = int(whole + decimals) * step ** _POWERS[match[2]]
+    scaled = int(whole + decimals) * step ** _POWERS[match[2] or ""]
     if scaled % 10 ** len(decimals):
         raise InputError(f"{option} {text.strip()}: is not a whole number of bytes")
     whole_bytes: int = scaled // 10 ** len(decimals)

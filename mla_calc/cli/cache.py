@@ -75,7 +75,8 @@ def _report(
         inputs={
             "model": model.name,
             "dtype": layout.name,
-            "tp": [cost.tp for cost in costs] if not single else first.tp,
+            **request.axes_of(costs, ("tp", "batch", "context")),
+            "block_size": first.block_size,
             "vs": [other.name for other, _ in beside],
             "mtp_layers": mtp,
         },
@@ -117,7 +118,7 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
     if model.mla:
         rows.append(
             row(
-                "if it were expanded",
+                "if expanded, in bf16",
                 "expanded_bytes_per_token",
                 "expanded_per_rank_bytes_per_token",
                 "expanded_bytes_per_token",
@@ -166,16 +167,21 @@ def _sentence(model: Model, cost: CacheCost) -> str:
     if model.mla is None:
         return f"{request.kind(model)} shards its KV heads over TP until there are more ranks than heads."
     latent = "The latent has no head axis: every rank stores all of it"
-    for other in cost.vs:
-        if other.break_even_tp is not None:
-            return f"{latent}, so the cluster-wide advantage over {other.model} ends at TP {other.break_even_tp:.2f}."
+    ends = [
+        f"over {other.model} ends at TP {other.break_even_tp:.2f}"
+        for other in cost.vs
+        if other.break_even_tp is not None
+    ]
+    if ends:
+        return f"{latent}, so the cluster-wide advantage {', '.join(ends)}."
     assert cost.expanded_to_latent_ratio is not None
     ratio = fmt.factor(cost.expanded_to_latent_ratio)
-    return f"{latent}; expanded into per-head keys and values it would take {ratio} the bytes."
+    return f"{latent}; expanded into per-head keys and values, in bf16, it would take {ratio} the bytes."
 
 
 def _notes(model: Model, cost: CacheCost) -> list[str]:
-    notes = [f"{other.model}: no break-even TP: {other.break_even_note}." for other in cost.vs if other.break_even_note]
+    lacking = [other for other in cost.vs if other.break_even_note]
+    notes = [f"No break-even TP with {other.model}: {other.break_even_note}." for other in lacking]
     if cost.windowed_layers:
         notes.append(
             f"bytes_per_token is what grows without end; {cost.windowed_layers} sliding-window layers add "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,7 +52,7 @@ def crossover(
     axes = request.axes(tp=tp, batch=batch, context=context)
     axes.points()
     for ranks in axes.tp:
-        check_tp(loaded.name, mla, ranks)
+        check_tp(loaded, ranks)
     flop = flop_crossover(mla, axes.context)
     work = Work(
         queries=1,
@@ -61,23 +61,37 @@ def crossover(
         weight_bytes=request.weight_width(weight_bytes),
     )
     time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings) if ceilings else None
-    thresholds = _thresholds(engine, loaded, card, mla.heads // axes.tp[0])
-    report = _report(loaded, layout, card, flop, time, thresholds, axes, mma_dtype)
+    names = [name.strip() for entry in engine or NEWEST for name in entry.split(",")]
+    thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
+    inputs = {
+        "model": loaded.name,
+        "gpu": card.name if card else None,
+        "dtype": layout.name,
+        "mma_dtype": mma_dtype,
+        "weight_bytes": request.number(weight_bytes),
+        "tp": list(axes.tp),
+        "batch": list(axes.batch),
+        "context": list(axes.context),
+        "engine": names,
+    }
+    report = _report(loaded, layout, card, flop, time, thresholds, inputs)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, flop, axes))
     emit(report, format_name, output, explain)
 
 
 def _thresholds(
-    engines: list[str] | None, model: Model, gpu: GPU | None, heads_per_rank: int
+    names: list[str], model: Model, gpu: GPU | None, heads_per_rank: list[int]
 ) -> tuple[EngineThreshold, ...]:
     major = int(gpu.compute_capability.split(".")[0]) if gpu and gpu.compute_capability else None
-    names = [name.strip() for entry in engines or NEWEST for name in entry.split(",")]
-    return tuple(
+    engines = [load_engine(name) for name in names]
+    found = [
         threshold
-        for name in names
-        for threshold in engine_thresholds(load_engine(name), heads_per_rank, major, sparse=bool(model.indexer))
-    )
+        for engine in engines
+        for heads in heads_per_rank
+        for threshold in engine_thresholds(engine, heads, major, sparse=bool(model.indexer))
+    ]
+    return tuple(dict.fromkeys(found))  # most do not depend on the heads: once each
 
 
 def _report(
@@ -87,30 +101,40 @@ def _report(
     flop: FlopCrossover,
     time: TimeCrossover | None,
     thresholds: tuple[EngineThreshold, ...],
-    axes: request.Axes,
-    mma_dtype: str,
+    inputs: dict[str, Any],
 ) -> Report:
     sources = request.input_sources((model,), (layout,), gpu)
+    results = {"flop": plain(flop), "time": plain(time), "engines": plain(thresholds), "measured": None}
     return Report(
         command="crossover",
         title=f"{model.name}   {request.geometry(model)}, {layout.name}",
-        subtitle=request.gpu_phrase(gpu, mma_dtype) if gpu else "",
-        inputs={
-            "model": model.name,
-            "gpu": gpu.name if gpu else None,
-            "dtype": layout.name,
-            "mma_dtype": mma_dtype,
-            "tp": list(axes.tp),
-            "batch": list(axes.batch),
-            "context": list(axes.context),
-        },
-        results={"flop": plain(flop), "time": plain(time), "engines": plain(thresholds), "measured": None},
+        subtitle=request.gpu_phrase(gpu, inputs["mma_dtype"]) if gpu else "",
+        inputs=inputs,
+        results=results,
         tables=tuple(_tables(flop, time, thresholds)),
         sentence=_sentence(flop, time, gpu),
-        notes=tuple(_notes(model, flop, gpu, time)),
+        notes=tuple(_notes(model, flop, gpu, time, thresholds)),
         sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
         input_sources=sources,
-        rows_path="time.by_context" if time else "flop.by_context",
+        csv_rows=_csv_rows(results),
+    )
+
+
+def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """One row per context, TP and batch; the FLOP figures, which hang on the context alone, repeat."""
+    flop = {"queries_limit": results["flop"]["queries_limit"]}
+    by_context = {row["context"]: {**flop, **row} for row in results["flop"]["by_context"]}
+    if results["time"] is None:
+        return tuple({"context": context, "flop": row} for context, row in by_context.items())
+    rows = results["time"]["by_context"]
+    at = ("context", "tp", "batch")
+    return tuple(
+        {
+            **{axis: row[axis] for axis in at},
+            "flop": by_context[row["context"]],
+            "time": {key: value for key, value in row.items() if key not in at},
+        }
+        for row in rows
     )
 
 
@@ -129,7 +153,12 @@ def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[E
     if time:
         tables.append(_time_table(time))
     engines = tuple(
-        (item.engine, item.backend, Cell(f"engines[{index}].threshold"), item.counts)
+        (
+            item.engine,
+            item.backend if item.heads_per_rank is None else f"{item.backend}, {item.heads_per_rank} heads a rank",
+            Cell(f"engines[{index}].threshold"),
+            item.counts,
+        )
         for index, item in enumerate(thresholds)
     )
     if engines:
@@ -149,8 +178,8 @@ def _time_table(time: TimeCrossover) -> Table:
                 _stretches(point.causal_intervals),
             )
         )
-    headers = ("context", "TP", "batch", "naive from", "causal: from", "causal, who wins")
-    return Table(headers, tuple(rows), "By bound on this GPU, in queries")
+    headers = ("context", "TP", "batch", "naive from", "causal: from", "causal: which path wins")
+    return Table(headers, tuple(rows), "By bound on this GPU, in queries (context is S; causal: P)")
 
 
 def _stretches(intervals: tuple[Interval, ...]) -> str:
@@ -174,18 +203,27 @@ def _sentence(flop: FlopCrossover, time: TimeCrossover | None, gpu: GPU | None) 
     return text + "."
 
 
-def _notes(model: Model, flop: FlopCrossover, gpu: GPU | None, time: TimeCrossover | None) -> list[str]:
+def _notes(
+    model: Model,
+    flop: FlopCrossover,
+    gpu: GPU | None,
+    time: TimeCrossover | None,
+    thresholds: tuple[EngineThreshold, ...],
+) -> list[str]:
     notes = ["A cold prefill (prefix 0) never favours absorption: its causal crossover is at 0."]
     if flop.queries_limit is None:
         notes[0] = "2r <= dn + dv here: there is no finite FLOP crossover, and null stands for it."
     if time is None:
-        notes.append("no --gpu: the crossover by time is left out")
+        notes.append("No --gpu: the crossover by time is left out (time: null).")
     elif gpu:
-        notes.append(f"measured: no measurement is recorded for {gpu.name}.")
-    notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
+        notes.append(f"No measured crossover is recorded for {gpu.name} (measured: null).")
+    if thresholds:
+        notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
+    else:
+        notes.append("No threshold of these engines was read for this model and GPU.")
     if model.indexer:
         notes.append(
-            f"{model.name} has an indexer; attention is priced dense, the engines' sparse thresholds are shown."
+            f"{model.name} has an indexer: attention is priced dense, the thresholds are those of sparse backends."
         )
     return [*notes, *request.model_notes(model)]
 

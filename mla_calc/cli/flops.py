@@ -44,7 +44,7 @@ def flops(
     row, width = latent_row_bytes(layout, mla), request.weight_width(weight_bytes)
     costs = []
     for ranks, requests, new, keys in axes.points():
-        check_tp(loaded.name, mla, ranks)
+        check_tp(loaded, ranks)
         request.check_queries(new, keys)
         work = Work(
             queries=new,
@@ -82,7 +82,8 @@ def _report(
             "gpu": gpu.name if gpu else None,
             "dtype": layout.name,
             "mma_dtype": mma_dtype,
-            "weight_bytes": float(weight_bytes),
+            "weight_bytes": request.number(weight_bytes),
+            **request.axes_of(records, ("tp", "batch", "queries", "context")),
             "pairs": "causal" if first.causal else "rectangular",
         },
         results=request.results_of([plain(cost) for cost in records], single),

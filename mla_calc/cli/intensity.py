@@ -51,7 +51,7 @@ def intensity(
     even, even_note = _break_even(loaded, layout, *beside[0]) if beside else (None, None)
     cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside, break_even_tp=even)
     if even_note:
-        vs_notes.append(f"{beside[0][0].name}: no break-even TP: {even_note}.")
+        vs_notes.append(f"No break-even TP with {beside[0][0].name}: {even_note}.")
     report = _report(loaded, layout, card, cost, beside, vs_notes, mma_dtype)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, cost))
@@ -105,7 +105,7 @@ def _report(
 
 def _table(model: Model, cost: IntensityCost) -> Table:
     with_gpu = cost.ridge_flop_per_byte is not None
-    headers = ("TP", f"{model.name} FLOP/B") + (("of ridge", "binds", "by") if with_gpu else ())
+    headers = ("TP", f"{model.name} FLOP/B") + (("of ridge", "binds", "margin") if with_gpu else ())
     headers += tuple(f"{other.model} FLOP/B" for other in cost.vs)
     rows = []
     for index in range(len(cost.by_tp)):
@@ -139,7 +139,7 @@ def _sentence(model: Model, cost: IntensityCost) -> str:
 def _notes(model: Model, gpu: GPU | None) -> list[str]:
     notes = ["Context-only: what grows with the context; query and output bytes come on top (see `flops`)."]
     if gpu is None:
-        notes.append("no --gpu: the ridge is left out")
+        notes.append("No --gpu: the ridge is left out.")
     if model.indexer:
         notes.append(f"{model.name} has an indexer; attention is priced dense.")
     if model.windowed:

@@ -13,7 +13,8 @@ import typer
 from ..checking import KINDS, CheckResult, check_presets
 from ..data import find_preset, names_of, preset_files, read_mapping
 from ..errors import InputError, nearest
-from ..report.record import Cell, Report, Table, flattened, plain
+from ..report import format as fmt
+from ..report.record import Cell, Report, Table, plain
 from ..report.write import emit
 from ..schema import adapter, build
 from . import complete, options
@@ -46,10 +47,10 @@ def list_presets(
         )
         for index, entry in enumerate(entries)
     )
-    counted = ", ".join(f"{sum(entry['kind'] == name for entry in entries)} {name}" for name in _kinds(entries))
+    counted = ", ".join(f"{name} {sum(entry['kind'] == name for entry in entries)}" for name in _kinds(entries))
     report = Report(
         command="presets-list",
-        title=f"{len(entries)} presets   {counted}",
+        title=f"{fmt.counted(len(entries), 'preset')}   {counted}",
         inputs={"kind": kind.value if kind else None},
         results={"presets": entries},
         tables=(Table(("preset", "kind", "also"), rows),),
@@ -69,7 +70,7 @@ def show(
     kind, path, mapping = _find(name)
     record = plain(build(KINDS[kind][1], mapping, path.name))
     figures = {key: value for key, value in record.items() if key not in ("sources", "notes", "expect")}
-    rows = tuple((key, Cell(f"preset.{key}", "text")) for key, value in flattened(figures).items() if value is not None)
+    rows = tuple((key, Cell(f"preset.{key}", "text")) for key in _leaves(figures))
     sources = [f"{field}: {text}" for field, texts in record.get("sources", {}).items() for text in texts]
     report = Report(
         command="presets-show",
@@ -113,6 +114,20 @@ def schema(
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 
+def _leaves(value: Any, prefix: str = "") -> list[str]:
+    """Paths of all figures that are set; a list of plain values is one of them."""
+    found = []
+    for key, child in value.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(child, dict):
+            found += _leaves(child, path)
+        elif isinstance(child, list) and any(isinstance(item, dict) for item in child):
+            found += [leaf for index, item in enumerate(child) for leaf in _leaves(item, f"{path}[{index}]")]
+        elif child not in (None, []):
+            found.append(path)
+    return found
+
+
 def _short_list(names: list[str], most: int = 40) -> str:
     """As many names as fit, whole; an ellipsis stands for the rest."""
     text = ""
@@ -147,7 +162,7 @@ def _kinds(entries: list[dict[str, Any]]) -> list[str]:
 
 
 def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
-    for kind, (folder, _, _) in KINDS.items():
+    for kind, (folder, _) in KINDS.items():
         try:
             path, mapping = find_preset(folder, name)
         except InputError:
@@ -173,10 +188,12 @@ def _check_report(result: CheckResult, paths: list[Path]) -> Report:
         tuple(Cell(f"failures[{index}].{field}", "text") for field in ("preset", "field", "message"))
         for index in range(len(result.failures))
     )
-    verdict = "all hold" if not result.failures else f"{len(result.failures)} do not hold"
+    figures = fmt.counted(result.figures, "published figure")
+    wrong = len(result.failures)
+    verdict = f"{wrong} {'does' if wrong == 1 else 'do'} not hold" if wrong else "all hold"
     return Report(
         command="presets-check",
-        title=f"{result.presets} presets checked   {result.figures} published figures recomputed",
+        title=f"{fmt.counted(result.presets, 'preset')} checked   {figures} recomputed",
         inputs={"paths": [str(path) for path in paths]},
         results=plain(result),
         tables=(Table(("preset", "field", "what does not hold"), rows),) if rows else (),

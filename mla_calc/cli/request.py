@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ MAX_TP = 4096
 
 WEIGHT_BYTES = ("0.5", "1", "2", "4")
 
-NO_GPU = "no --gpu: bounds are left out"
+NO_GPU = "No --gpu: bounds are left out."
 LEFT_OUT = "Softmax, RoPE and norms are not counted."
 PER_RANK = "FLOPs, bytes and bounds are per rank and per layer; totals are over all layers that cache."
 
@@ -113,7 +113,12 @@ def weight_width(text: str) -> Width:
         raise InputError(f"--weight-bytes {text}: one of {', '.join(WEIGHT_BYTES)} is accepted")
     from fractions import Fraction
 
-    return Fraction(text)
+    return int(text) if text.isdigit() else Fraction(text)
+
+
+def number(text: str) -> int | float:
+    """A number that was given as text and is known to be one, as JSON shows it."""
+    return int(text) if text.isdigit() else float(text)
 
 
 def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:
@@ -194,6 +199,12 @@ def input_sources(models: Iterable[Model], layouts: Iterable[Layout], gpu: GPU |
 def source_list(sources: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Every source once, in order."""
     return tuple(dict.fromkeys(text for texts in sources.values() for text in texts))
+
+
+def axes_of(records: Sequence[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The values of each option over the records: one as it is, several as a list."""
+    values = {name: list(dict.fromkeys(getattr(record, name) for record in records)) for name in names}
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
 def results_of(records: list[dict[str, Any]], single: bool) -> dict[str, Any] | list[dict[str, Any]]:

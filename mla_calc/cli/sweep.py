@@ -22,7 +22,7 @@ from ..report.columns import FORMATS, Envelope, chosen_format, write
 from ..sizes import MAX_TOKENS, parse_counts
 from . import options, request
 
-app = typer.Typer()
+app = options.command_app()
 
 MOST = {"tp": request.MAX_TP, "block_size": 1 << 16, "max_num_seqs": 1 << 20}
 """Largest value of an axis, where it is not that of a number of tokens."""

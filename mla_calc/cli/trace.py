@@ -35,7 +35,7 @@ def trace(
     loaded, layout = load_model(model), load_layout(dtype)
     mla = request.mla_of(loaded, "trace")
     ranks = parse_count(tp, "--tp", most=request.MAX_TP)
-    check_tp(loaded.name, mla, ranks)
+    check_tp(loaded, ranks)
     work = Work(
         queries=parse_count(queries, "--queries"),
         context=parse_count(context, "--context"),

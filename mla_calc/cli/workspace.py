@@ -51,7 +51,7 @@ def workspace(
     request.check_records(len(tps) * len(caps))
     costs = []
     for ranks in tps:
-        check_tp(loaded.name, mla, ranks)
+        check_tp(loaded, ranks)
         per_token = token_bytes(loaded, layout, tp=ranks).growing
         costs += [
             workspace_cost(
@@ -92,7 +92,7 @@ def _report(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> Report:
             "max_model_len": first.max_model_len,
             "max_num_seqs": first.max_num_seqs,
             "block_size": first.block_size,
-            "rows_cap": first.rows_cap if single else [cost.rows_cap for cost in costs],
+            **request.axes_of(costs, ("tp", "rows_cap")),
         },
         results=request.results_of([plain(cost) for cost in costs], single),
         tables=(_single_table(first) if single else _list_table(costs),),
@@ -105,6 +105,9 @@ def _report(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> Report:
         input_sources=sources,
     )
 
+
+COMMENTED_BYTES = 2 * 576 * 65536
+"""The buffer that the comment in vLLM's source works out."""
 
 _LABELS = {
     "latent_bytes": "latent rows, allocated once",
@@ -153,12 +156,14 @@ def _sentence(cost: WorkspaceCost) -> str:
 
 
 def _notes(model: Model, cost: WorkspaceCost) -> list[str]:
-    notes = ["The source comment's label of 144mb is twice its own formula: 2*576*65536 B are 72 MiB."]
+    notes = []
+    if cost.latent_bytes == COMMENTED_BYTES:
+        notes.append("vLLM's comment labels this buffer 144mb, twice its own formula: 2*576*65536 B are 72 MiB.")
     if cost.cache_tokens_given_back is None:
-        notes.append("cache_tokens_given_back is null: --rows-cap sets a smaller workspace to compare with.")
+        notes.append("A smaller workspace to compare with is set by --rows-cap (cache_tokens_given_back: null).")
     if cost.transient_peak_bytes > cost.reserved_bytes:
         notes.append("The profile run does not reserve the keys: they come from what memory is left.")
-    notes.append("chunks is null: it needs a batch of requests.")
+    notes.append("How a batch is cut into chunks is not planned here (chunks: null).")
     if model.indexer:
         notes.append(f"{model.name} has an indexer: vLLM's sparse backends cap the rows further, which is not applied.")
     return [*notes, *request.model_notes(model)]

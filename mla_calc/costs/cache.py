@@ -165,7 +165,7 @@ def cache_cost(
 
 def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 0) -> TokenBytes:
     """Bytes that one token adds on one of ``tp`` ranks; with ``tp`` 1, to one whole copy."""
-    check_tp(model.name, model.attention, tp)
+    check_tp(model, tp)
     layers = model.cached_layers + mtp_layers
     if model.mla:
         main = latent_bytes_per_token(layers, latent_row_bytes(layout, model.mla))
@@ -239,7 +239,8 @@ def _compare(model: Model, copy_bytes: int, other: Model, layout: Layout, tp: in
 def break_even(model: Model, copy_bytes: int, other: Model, other_bytes: int) -> tuple[float | None, str | None]:
     """:func:`break_even_tp` of two models' bytes per token, where the one is MLA and the other GQA."""
     if model.mla is None or other.gqa is None:
-        return None, "a break-even stands between a replicated latent and sharded KV heads"
+        same = "both replicate over TP" if model.mla else "both shard their KV heads over TP"
+        return None, same if (model.mla is None) == (other.mla is None) else f"ask for {other.name} --vs {model.name}"
     return break_even_tp(copy_bytes, other.gqa, other_bytes)
 
 

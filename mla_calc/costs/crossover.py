@@ -97,9 +97,9 @@ def causal_flop_queries(mla: MLA, prefix: int) -> float | None:
     fixed, dearer = _fixed_and_dearer(mla)
     if dearer <= 0:
         return None
-    half = Fraction(2 * prefix + 1, 2)
-    square = half * half + Fraction(2 * fixed * prefix, dearer)
-    return _sqrt(square) - float(half)
+    half, product = Fraction(2 * prefix + 1, 2), Fraction(2 * fixed * prefix, dearer)
+    # sqrt(half^2 + product) - half, without the cancellation of a long prefix
+    return float(product) / (_sqrt(half * half + product) + float(half))
 
 
 def time_crossover(

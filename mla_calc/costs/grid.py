@@ -91,7 +91,7 @@ def check_grid(sweep: Sweep, setting: Setting, axes: Axes) -> None:
     if points > MAX_POINTS:
         raise InputError(f"the grid has {points:,} points; at most {MAX_POINTS:,} are accepted")
     for tp in axes["tp"]:
-        check_tp(setting.model.name, setting.model.attention, tp)
+        check_tp(setting.model, tp)
     if left_out(sweep, axes) == points:
         raise InputError("every point has more queries than context, which counts the new tokens too")
     for corner in _corners(sweep, axes):

@@ -118,7 +118,7 @@ def _by_tp(
     model: Model, layout: Layout, tps: tuple[int, ...], queries: int, ceilings: Ceilings | None
 ) -> tuple[IntensityAtTp, ...]:
     for tp in tps:
-        check_tp(model.name, model.attention, tp)
+        check_tp(model, tp)
     return tuple(_at(tp, context_intensity(model.attention, layout, tp, queries), ceilings) for tp in tps)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ..data import find_preset
+from ..data import read_preset
 from ..errors import InputError
 from ..models.attention import GQA, MLA, Windowed
 from ..schema import STRICT, Dimension, Text, build
@@ -46,10 +46,14 @@ class Layout:
     sources: Mapping[str, tuple[Text, ...]]
 
 
-def load_layout(name: str) -> Layout:
-    """The cache layout that answers to ``name`` (``bf16``, ``fp8_ds_mla``, ...); InputError for no such one."""
-    path, mapping = find_preset("layouts", name)
-    return build(Layout, mapping, Path(path).name)
+def load_layout(name: str | Path) -> Layout:
+    """The cache layout that ``name`` means: a preset's name or alias, or a YAML file's path.
+
+    Raises:
+        InputError: nothing of that name, or a file that cannot be read or is not understood.
+    """
+    where, mapping = read_preset("layouts", name)
+    return build(Layout, mapping, where)
 
 
 def latent_row_bytes(layout: Layout, mla: MLA) -> int:

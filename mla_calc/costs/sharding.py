@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from ..errors import InputError
-from ..models.attention import GQA, MLA, Windowed
+from ..models.attention import GQA, MLA, Model, Windowed
 
 
-def check_tp(name: str, attention: MLA | GQA, tp: int) -> None:
-    """Refuse a ``tp`` that does not divide the query heads, or that GQA's KV heads cannot follow.
+def check_tp(model: Model, tp: int) -> None:
+    """Refuse a ``tp`` that does not divide the query heads, or that KV heads cannot follow.
 
     Raises:
         InputError: with the degrees that do divide.
     """
+    attention = model.attention
     if attention.heads % tp:
-        raise InputError(f"--tp {tp} does not divide the {attention.heads} heads of {name}", _degrees(attention))
-    if isinstance(attention, GQA) and attention.kv_heads % tp and tp % attention.kv_heads:
-        raise InputError(
-            f"--tp {tp}: the {attention.kv_heads} KV heads of {name} neither divide by it nor replicate evenly"
-        )
+        raise InputError(f"--tp {tp} does not divide the {attention.heads} heads of {model.name}", _degrees(attention))
+    for heads in (part.kv_heads for part in (model.gqa, model.windowed) if part):
+        if heads % tp and tp % heads:
+            raise InputError(
+                f"--tp {tp}: the {heads} KV heads of {model.name} neither divide by it nor replicate evenly"
+            )
 
 
 def kv_heads_per_rank(attention: GQA | Windowed, tp: int) -> int:

@@ -48,7 +48,7 @@ class WorkspaceCost:
     cache_tokens_worth: int
     """Tokens of cache that the latent buffer and what is reserved take the place of."""
     cache_tokens_given_back: int | None
-    """Tokens of cache gained against vLLM's own cap; ``None`` without a smaller one."""
+    """Tokens of cache gained against vLLM's own cap, fewer than none for a larger one; ``None`` without one."""
     chunks: None
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..data import find_preset, preset_files, read_mapping
+from ..data import preset_files, read_mapping, read_preset
 from ..schema import build
 from .preset import Engine
 
 
 def load_engine(name: str) -> Engine:
-    """The engine release that ``name`` means. Raises InputError for no such one."""
-    path, mapping = find_preset("engines", name)
-    return build(Engine, mapping, f"presets/engines/{path.name}")
+    """The engine release that ``name`` means, a name, alias or YAML path. Raises InputError for no such one."""
+    where, mapping = read_preset("engines", name)
+    return build(Engine, mapping, where)
 
 
 def shipped_engines() -> list[Engine]:

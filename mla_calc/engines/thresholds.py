@@ -16,6 +16,8 @@ class EngineThreshold:
     engine: str
     backend: str
     threshold: int
+    heads_per_rank: int | None
+    """The query heads per rank that the threshold was looked up for; ``None``: it does not depend on them."""
     counts: Literal["queries", "prefix"]
     """``queries``: rows of up to so many query tokens are absorbed. ``prefix``: batches whose prefixes sum to
     so many or more are expanded."""
@@ -35,6 +37,7 @@ def engine_thresholds(
             engine=engine.name,
             backend=backend.name,
             threshold=threshold_for(backend, heads_per_rank, major),
+            heads_per_rank=None if isinstance(backend.decode_threshold, int) else heads_per_rank,
             counts="queries",
             source=backend.source,
         )
@@ -47,6 +50,7 @@ def engine_thresholds(
                 engine=engine.name,
                 backend=", ".join(prefix.handlers),
                 threshold=prefix.tokens,
+                heads_per_rank=None,
                 counts="prefix",
                 source=prefix.source,
             )

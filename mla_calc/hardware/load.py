@@ -5,12 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ..data import find_preset, preset_files, read_mapping
+from ..data import preset_files, read_mapping, read_preset
 from ..errors import InputError
 from ..schema import build
 from .gpu import GPU
-
-_FILE_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def load_gpu(name: str | Path) -> GPU:
@@ -22,11 +20,8 @@ def load_gpu(name: str | Path) -> GPU:
     text = str(name)
     if text.strip().lower() == "auto":
         return detected_gpu()
-    if isinstance(name, Path) or text.startswith((".", "/", "~")) or text.lower().endswith(_FILE_SUFFIXES):
-        path = Path(text).expanduser()
-        return build(GPU, read_mapping(path), str(path))
-    path, mapping = find_preset("gpus", text)
-    return build(GPU, mapping, f"presets/gpus/{path.name}")
+    where, mapping = read_preset("gpus", name)
+    return build(GPU, mapping, where)
 
 
 def shipped_gpus() -> list[GPU]:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data import find_preset, preset_files, read_mapping
+from ..data import looks_like_path, preset_files, read_mapping, read_preset, refuse_other_kind
 from ..errors import InputError
 from ..schema import build
 from .attention import Model
-
-_FILE_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def load_model(name: str | Path) -> Model:
@@ -25,15 +23,15 @@ def load_model(name: str | Path) -> Model:
         InputError: nothing of that name, or a file that cannot be read or is not understood.
     """
     text = str(name)
-    if isinstance(name, Path) or text.startswith((".", "/", "~")) or text.lower().endswith(_FILE_SUFFIXES):
+    if looks_like_path(name):
         return _from_path(Path(text).expanduser())
     try:
-        path, mapping = find_preset("models", text)
+        where, mapping = read_preset("models", text)
     except InputError:
         if _exists(text):
             return _from_path(Path(text))
         raise
-    return build(Model, mapping, f"presets/models/{path.name}")
+    return build(Model, mapping, where)
 
 
 def shipped_models() -> list[Model]:
@@ -58,6 +56,7 @@ def _from_path(path: Path) -> Model:
 
     file = find_config(path)
     mapping = read_mapping(file)
+    refuse_other_kind("models", mapping, str(file))
     if is_preset(mapping):
         return build(Model, mapping, str(file))
     return model_from_config(mapping, str(file))

@@ -64,6 +64,8 @@ class Report:
     subtitle: str = ""
     show_sources: bool = False
     """Whether a terminal lists the sources too; other formats always do."""
+    csv_rows: tuple[dict[str, Any], ...] = ()
+    """The rows of the CSV where they are no one list of the results."""
     rows_path: str = ""
     """The list in ``results`` whose entries are the rows of the CSV; empty: the results are one row."""
     schema_version: int = 1

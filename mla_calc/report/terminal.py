@@ -48,7 +48,7 @@ def show(report: Report, explain: bool, console: Console) -> None:
         console.print()
         for source in report.sources:
             _indented(f"source of {source}", 0, console, style="dim")
-    if explain:
+    if explain and (report.explanations or report.input_sources):
         _print_explanations(report, console)
 
 
@@ -71,7 +71,8 @@ def _print_table(table: Table, report: Report, console: Console) -> None:
 
 def _print_explanations(report: Report, console: Console) -> None:
     console.print()
-    console.print(Text("How each figure comes about", style="bold"))
+    if report.explanations:
+        console.print(Text("How each figure comes about", style="bold"))
     for item in explained(report):
         value = item["value"]
         result = fmt.number(value) if isinstance(value, int | float) else str(value)

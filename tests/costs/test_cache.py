@@ -402,6 +402,12 @@ def test_pooled_indexer_keys() -> None:
     assert cost.bytes_per_token == 11 * 1024 + 363
 
 
+def test_pooled_indexer_keys_that_do_not_divide_round_up() -> None:
+    # 11 * 132 / 5 = 290.4
+    pooled = model(NOPE, 11, indexer=Indexer(heads=32, head_dim=128, topk=2000, layers=11, pool=5))
+    assert cache_cost(pooled, BF16).indexer_bytes_per_token == 291
+
+
 def test_nope_rows_have_no_rope_part() -> None:
     cost = cache_cost(model(NOPE, 11), BF16)
     assert cost.latent_bytes_per_token_per_layer == 512 * 2

@@ -22,7 +22,7 @@ from mla_calc.costs.workspace import workspace_cost
 from mla_calc.data import preset_files
 from mla_calc.errors import InputError
 from mla_calc.hardware.roofline import Ceilings
-from mla_calc.models.attention import Model
+from mla_calc.models.attention import Indexer, Model
 from mla_calc.models.load import load_model
 from mla_calc.report.record import lookup, plain
 from tests.shapes import CHEAP_CORE, DSV3, EVEN_CORES, H20, H100, UNEVEN, model
@@ -40,7 +40,9 @@ MODELS = {
     "MHA": load_model("llama2-7b"),
     "windowed GQA": load_model("gemma-3-27b"),
     "windowed GQA, heads apart": load_model("mimo-v2-flash"),
-    "uneven": model(UNEVEN, 3),
+    "a pool that does not divide": model(
+        UNEVEN, 11, indexer=Indexer(heads=2, head_dim=128, topk=20, layers=11, pool=5)
+    ),
     "cheap core": model(CHEAP_CORE, 2),
     "even cores": model(EVEN_CORES, 2),
 }

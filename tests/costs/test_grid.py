@@ -16,10 +16,10 @@ from mla_calc.costs import grid
 from mla_calc.costs.cache import cache_cost
 from mla_calc.costs.flops import flops_cost
 from mla_calc.costs.grid import Setting, check_grid, chunks, grid_points, left_out
-from mla_calc.costs.sweeps import SWEEPS
 from mla_calc.costs.intensity import context_intensity, intensity_cost
 from mla_calc.costs.layouts import latent_row_bytes, load_layout
 from mla_calc.costs.paths import Work
+from mla_calc.costs.sweeps import SWEEPS
 from mla_calc.costs.workspace import workspace_cost
 from mla_calc.errors import InputError
 from mla_calc.models.attention import Indexer, Windowed

@@ -105,6 +105,47 @@ def test_an_error_in_one_form_is_caught(monkeypatch: pytest.MonkeyPatch, seen: s
         assert hits
 
 
+def test_probabilities_are_those_of_a_reference_with_the_models_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms against loops over the numbers that were drawn: scale (dn+dr)**-0.5, causal, softmax.
+
+    The draws are told apart by their shapes, which all differ here.
+    """
+    heads, queries, context = 3, 5, 7
+    rank, nope, turned = UNEVEN.kv_lora_rank, UNEVEN.qk_nope_head_dim, UNEVEN.qk_rope_head_dim
+    drawn: dict[tuple[int, ...], Any] = {}
+    real, real_exp, exponents = np.random.default_rng, np.exp, []
+
+    class Recorder:
+        def __init__(self, seed: int) -> None:
+            self.generator = real(seed)
+
+        def normal(self, size: tuple[int, ...]) -> Any:
+            drawn[size] = self.generator.normal(size=size)
+            return drawn[size]
+
+    def exp(x: Any) -> Any:
+        exponents.append(x)
+        return real_exp(x)
+
+    monkeypatch.setattr(np.random, "default_rng", Recorder)
+    monkeypatch.setattr(np, "exp", exp)
+    parity(UNEVEN, queries=queries, context=context, heads=heads, seed=9)
+    c, k_rope = drawn[context, rank], drawn[context, turned]
+    q, q_rope = drawn[queries, heads, nope], drawn[queries, heads, turned]
+    w_uk = drawn[heads, rank, nope] * rank**-0.5  # as parity scales its weights
+    expected = np.full((heads, queries, context), -np.inf)
+    for head in range(heads):
+        for i in range(queries):
+            for j in range(context - queries + i + 1):
+                key = np.concatenate([c[j] @ w_uk[head], k_rope[j]])
+                query = np.concatenate([q[i, head], q_rope[i, head]])
+                expected[head, i, j] = query @ key * (nope + turned) ** -0.5
+    expected -= expected.max(axis=-1, keepdims=True)
+    assert len(exponents) == 2
+    for found in exponents:
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_seeds_draw_other_numbers() -> None:
     first, again, other = (parity(UNEVEN, queries=4, context=9, heads=2, seed=seed) for seed in (3, 3, 4))
     assert first == again

@@ -203,6 +203,8 @@ def test_flops_cost_sums_its_kernels(point: tuple[int, ...], causal: bool) -> No
     cost = flops_cost(DSV3, 61, Work(queries=q, context=s, row_bytes=row, batch=b, tp=t, causal=causal), H100)
     table = kernel_table(DSV3, q, s, pairs, row=row, b=b, t=t)
     assert cost.pairs == pairs
+    (_, fold, _), (_, core, _), (_, up, _) = table["absorbed"]
+    assert cost.fold_to_core_ratio == pytest.approx((fold + up) / core, rel=1e-15)
     flop, moved, time = {}, {}, {}
     for name, path in (("absorbed", cost.absorbed), ("naive", cost.naive)):
         rows = table[name]

@@ -184,9 +184,7 @@ def test_every_entry_names_its_source_and_release(stem: str) -> None:
     release = engine(stem)
     sources = [item.source for item in release.backends] + [item.source for item in release.handlers]
     assert sources
-    assert all(
-        source.startswith(f"{release.engine} {release.release}, {release.engine}/") for source in sources
-    )
+    assert all(source.startswith(f"{release.engine} {release.release}, {release.engine}/") for source in sources)
 
 
 @pytest.mark.parametrize(
@@ -208,4 +206,4 @@ def test_a_wrong_entry_is_refused(change: dict[str, object], key: str) -> None:
         "date": datetime.date(2026, 1, 1),
         "backends": [entry],
     }
-    assert any(found.startswith(key) for found, _ in problems(Engine, mapping, "test"))
+    assert any(found.startswith(key) for found, _ in problems(Engine, mapping))

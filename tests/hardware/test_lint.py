@@ -68,8 +68,7 @@ def test_a_sparse_peak(name: str, dtype: str, sparse: float) -> None:
 
 def test_the_finding_names_the_dense_figure() -> None:
     assert (
-        "(2 x 989.4 of NVIDIA H100 SXM5 80GB)"
-        in found(shipped("h100", peak_tflops={"bf16": 1979}))["peak_tflops.bf16"]
+        "(2 x 989.4 of NVIDIA H100 SXM5 80GB)" in found(shipped("h100", peak_tflops={"bf16": 1979}))["peak_tflops.bf16"]
     )
 
 

@@ -80,6 +80,7 @@ def test_cache_per_token(name: str, per_token_bf16: int) -> None:
 def test_deepseek_v3_in_full() -> None:
     assert model_from_config(mla(), "glm/config.json") == Model(
         name="glm",
+        status="config",
         mla=MLA(
             heads=128,
             hidden_size=7168,
@@ -186,9 +187,7 @@ def test_longcat_may_repeat_its_layers(hidden_layers: int) -> None:
     assert model_from_config(config, "x.json").cached_layers == 56
 
 
-@pytest.mark.parametrize(
-    "key", ["num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "n_mtp_layers"]
-)
+@pytest.mark.parametrize("key", ["num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "n_mtp_layers"])
 def test_mtp_layers(key: str) -> None:  # variation 11
     config = {**without(mla(), "num_nextn_predict_layers"), key: 3}
     assert model_from_config(config, "x.json").mtp_layers == 3
@@ -392,9 +391,7 @@ def test_contradictions_under_mla() -> None:
     assert "swa_kv_lora_rank is 1024" in refusal(mla(swa_kv_lora_rank=1024))  # dots3-note
 
 
-@pytest.mark.parametrize(
-    "key", ["num_attention_heads", "num_key_value_heads", "hidden_size", "num_hidden_layers"]
-)
+@pytest.mark.parametrize("key", ["num_attention_heads", "num_key_value_heads", "hidden_size", "num_hidden_layers"])
 @pytest.mark.parametrize("change", ["drop", None, False, 0, "8", [8, 8]])
 def test_gqa_dimensions_that_are_missing_or_wrong(key: str, change: object) -> None:
     config = without(GQA_CONFIG, key) if change == "drop" else {**GQA_CONFIG, key: change}
@@ -492,9 +489,7 @@ def test_context_factor_that_is_wrong(factor: object) -> None:
     assert "rope_factor is " in refusal({**fixture("native-deepseek.json"), "rope_factor": factor})
 
 
-@pytest.mark.parametrize(
-    "config", [{}, {"model_type": "bert"}, {"vision_config": GQA_CONFIG}, {"text_config": {}}]
-)
+@pytest.mark.parametrize("config", [{}, {"model_type": "bert"}, {"vision_config": GQA_CONFIG}, {"text_config": {}}])
 def test_no_attention_at_all(config: dict[str, Any]) -> None:
     message = refusal(config)
     assert "no attention key found; looked for kv_lora_rank" in message

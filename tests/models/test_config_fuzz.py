@@ -125,9 +125,7 @@ def test_broken_configs(config: dict[str, Any]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(RANKS), values, st.sampled_from(["", "text_config", "attention", "quantization_config"])
-)
+@given(st.sampled_from(RANKS), values, st.sampled_from(["", "text_config", "attention", "quantization_config"]))
 def test_a_config_with_a_rank_is_never_gqa(key: str, value: Any, place: str) -> None:
     more = {place: {"deeper": [{key: value}]}} if place else {key: value}
     config = {**fixture("gqa-head-dim-absent.json"), **more}

@@ -34,9 +34,7 @@ def mla(**changes: Any) -> dict[str, Any]:
 
 
 def gqa(**changes: Any) -> dict[str, Any]:
-    return (
-        without({**fixture("gqa-head-dim-absent.json"), "num_hidden_layers": 8}, "sliding_window") | changes
-    )
+    return without({**fixture("gqa-head-dim-absent.json"), "num_hidden_layers": 8}, "sliding_window") | changes
 
 
 def without(config: dict[str, Any], *keys: str) -> dict[str, Any]:
@@ -214,9 +212,7 @@ def test_windows_that_contradict_one_another() -> None:
 
 
 def test_chunk_size_of_mimo_has_to_be_its_window() -> None:
-    assert "attention_chunk_size is 64" in refusal(
-        {**fixture("window-bits.json"), "attention_chunk_size": 64}
-    )
+    assert "attention_chunk_size is 64" in refusal({**fixture("window-bits.json"), "attention_chunk_size": 64})
 
 
 # Indexers
