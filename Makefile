@@ -9,6 +9,9 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(PYTHON) -m pip --python $(VENV)/bin/python --disable-pip-version-check
+# bytecode, as pip writes it for an installed wheel: without it every start compiles the sources anew where
+# PYTHONDONTWRITEBYTECODE is set
+COMPILE := $(VENV)/bin/python -m compileall -q mla_calc
 export PIP_NO_INPUT := 1
 
 .PHONY: answer test clean
@@ -24,10 +27,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.user: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --quiet --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --quiet --editable '.[dev]'
+	$(COMPILE)
 	touch $@
 
 clean:
