@@ -180,7 +180,7 @@ def _children(value: Any) -> Iterator[Any]:
 def _kind(value: object) -> str:
     if value is None:
         return "nothing"
-    return {list: "a list", str: "a string", bool: "true or false"}.get(type(value), "a number")
+    return {list: "a list", str: "a string", bool: "true or false"}.get(type(value), "a single value")
 
 
 def looks_like_path(name: str | Path) -> bool:

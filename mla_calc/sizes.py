@@ -11,9 +11,9 @@ MAX_TOKENS = 1 << 30
 MAX_POINTS = 1_000_000
 """Most values that one option may list."""
 
-_COUNT = re.compile(r"(\d{1,15})([kKmM]?)")
+_COUNT = re.compile(r"([0-9]{1,15})([kKmM]?)")
 _MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(?:([kKMGTP])(i?))?B")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([kKMGTP])(i?))?B")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
