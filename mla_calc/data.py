@@ -178,9 +178,9 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _kind(value: object) -> str:
-    if value is None:
-        return "nothing"
-    return {list: "a list", str: "a string", bool: "true or false"}.get(type(value), "a single value")
+    """What stands where a mapping should, in words."""
+    kinds = {type(None): "nothing", list: "a list", str: "a string", bool: "true or false"}
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else "a single value")
 
 
 def looks_like_path(name: str | Path) -> bool:
