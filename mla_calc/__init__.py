@@ -1,4 +1,4 @@
-"""Cost calculator and roofline explorer for Multi-head Latent Attention.
+"""Cost calculator for Multi-head Latent Attention.
 
 The library surface: load a model, a GPU and a cache layout, and ask the cost engine::
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,17 @@ def check_presets(paths: Sequence[Path] = ()) -> CheckResult:
     Raises:
         InputError: a path that cannot be read, or a folder without a YAML file.
     """
-    files = _files(paths)
-    mappings = [(path, read_mapping(path)) for path in files]
+    mappings: list[tuple[Path, dict[str, Any]]] = []
     failures: list[Failure] = []
     figures = 0
-    for path, mapping in mappings:
+    files = _files(paths)
+    for path in files:
+        try:
+            mapping = read_mapping(path)
+        except InputError as error:
+            failures.append(Failure(preset=_label(path), field="the file", message=str(error)))
+            continue
+        mappings.append((path, mapping))
         found, counted = _check_one(path, mapping)
         failures += found
         figures += counted
@@ -73,6 +79,8 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         return [path for folder, _ in KINDS.values() for path in preset_files(folder)]
     found: list[Path] = []
     for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
         inside = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")]) if path.is_dir() else [path]
         if not inside:
             raise InputError(f"{path}: the folder holds no YAML file")
@@ -81,7 +89,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _check_one(path: Path, mapping: dict[str, Any]) -> tuple[list[Failure], int]:
-    name = str(path.relative_to(presets_root())) if path.is_relative_to(presets_root()) else str(path)
+    name = _label(path)
     folder = kind_of(mapping)
     if folder is None:
         keys = ", ".join(f"{key} (a {NOUNS[known]})" for known, key in TELLING_KEYS.items())
@@ -101,12 +109,18 @@ def _figure(index: int, expected: Expected, record: Model | GPU) -> list[tuple[s
     """The doubt about one published figure, if any."""
     field = f"expect[{index}] {expected.key}"
     try:
-        model = record if isinstance(record, Model) else load_model(str(expected.options.get("model", "")))
+        model = record if isinstance(record, Model) else _model_of(expected)
         found = lookup(plain(recompute(expected, model, record if isinstance(record, GPU) else None)), expected.key)
     except InputError as error:
         return [(field, str(error))]
     wrong = miss(expected, found)
     return [(field, f"{wrong} ({expected.source})")] if wrong else []
+
+
+def _model_of(expected: Expected) -> Model:
+    if expected.options.model is None:
+        raise InputError("a GPU's figure needs options.model")
+    return load_model(expected.options.model)
 
 
 def _lint_engine(engine: Engine) -> list[tuple[str, str]]:
@@ -138,15 +152,31 @@ _LINTS: dict[str, Callable[[Any], list[tuple[str, str]]]] = {
 }
 
 
-def _claimed_twice(mappings: Iterable[tuple[Path, dict[str, Any]]]) -> list[Failure]:
-    """Names that two presets of one kind answer to: which one is meant would hang on the order of files."""
+def _claimed_twice(mappings: Sequence[tuple[Path, dict[str, Any]]]) -> list[Failure]:
+    """Names that two presets of one kind answer to: which one is meant would hang on the order of files.
+
+    Files of other people are held against ours too.
+    """
+    checked = {path.resolve() for path, _ in mappings}
+    ours = [path for folder, _ in KINDS.values() for path in preset_files(folder) if path.resolve() not in checked]
     claimed: dict[tuple[str | None, str], Path] = {}
+    for path in ours:
+        mapping = read_mapping(path)
+        claimed |= {(kind_of(mapping), name): path for name in _lower_names(mapping, path)}
     failures = []
     for path, mapping in mappings:
-        for name in {name.lower() for name in names_of(mapping, path) if name}:
+        for name in sorted(_lower_names(mapping, path)):
             first = claimed.setdefault((kind_of(mapping), name), path)
             if first != path:
-                failures.append(
-                    Failure(preset=path.name, field="aliases", message=f"{name!r} is claimed by {first.name} too")
-                )
+                message = f"{name!r} is claimed by {_label(first)} too"
+                failures.append(Failure(preset=_label(path), field="aliases", message=message))
     return failures
+
+
+def _lower_names(mapping: dict[str, Any], path: Path) -> set[str]:
+    return {name.lower() for name in names_of(mapping, path) if name}
+
+
+def _label(path: Path) -> str:
+    """A preset as failures name it: ours by folder and file, others by their path."""
+    return str(path.relative_to(presets_root())) if path.is_relative_to(presets_root()) else str(path)

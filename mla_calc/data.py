@@ -233,8 +233,9 @@ def preset_files(kind: str) -> list[Path]:
 
 def names_of(preset: Mapping[str, Any], path: Path) -> list[str]:
     """Every name that a preset answers to: its file's, its own, its aliases, its Hugging Face ids."""
-    listed = [*(preset.get("aliases") or ()), *(preset.get("hf") or ())]
-    return [path.stem, str(preset.get("name", "")), *map(str, listed)]
+    lists = [preset.get(key) for key in ("aliases", "hf")]
+    listed = [str(name) for names in lists if isinstance(names, list) for name in names]
+    return [path.stem, str(preset.get("name", "")), *listed]
 
 
 def find_preset(kind: str, name: str) -> tuple[Path, dict[str, Any]]:
@@ -257,10 +258,10 @@ def find_preset(kind: str, name: str) -> tuple[Path, dict[str, Any]]:
     known = [known for path in files for known in names_of(read_mapping(path), path) if known]
     noun = NOUNS[kind]
     raise InputError(
-        f"no {noun} preset is named {name!r}",
+        f"no {noun} preset is named {shown(name)}",
         nearest(name, known) or f"`mla-calc presets list` shows all {len(files)} {noun} presets",
     )
 
 
 def _lower_text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").lower()
+    return read_text(path).lower()

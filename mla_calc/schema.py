@@ -22,8 +22,10 @@ Dimension = Annotated[int, Strict(), Gt(0), Le(MAX_DIMENSION)]
 """A size that is at least 1: heads, a rank, a width, a number of layers."""
 Count = Annotated[int, Strict(), Ge(0), Le(MAX_DIMENSION)]
 """A number that may be 0: rope width, MTP layers."""
-Quantity = Annotated[float, Gt(0), Le(1e9)]
-"""A measured or published figure: finite and positive."""
+Quantity = Annotated[float, Strict(), Ge(1e-6), Le(1e9)]
+"""A measured or published figure: finite, positive, and of a size that its unit is used for."""
+Large = Annotated[int, Strict(), Gt(0), Le(1 << 50)]
+"""A count that is no dimension: tokens of context, parameters."""
 
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 

@@ -1,6 +1,6 @@
 """Attention shapes, GPUs and hand-written formulas that several tests share.
 
-The formulas here are the contract's tables (cost-model.md, sections 3 to 5) written down a second time, in
+The formulas here are the tables of docs/cost-model.md, sections 3 to 5, written down a second time, in
 plain Python integers and one letter per symbol. Nothing in this file calls the engine.
 """
 
@@ -119,7 +119,7 @@ def kernel_table(
     bw: int = 2,
     ba: int = 2,
 ) -> dict[str, Rows]:
-    """The table of cost-model.md, section 5, as it stands there."""
+    """The table of docs/cost-model.md, section 5, as it stands there."""
     h, r, dn, dr, dv = m.heads // t, m.kv_lora_rank, m.qk_nope_head_dim, m.qk_rope_head_dim, m.v_head_dim
     return {
         "absorbed": [

@@ -1,7 +1,7 @@
 """Files that people hand in, good and bad, and finding presets by name.
 
-Source: cli.md, "An error is one or two lines on stderr: what, where (file, key, line), what is accepted, the
-nearest name. Never a traceback", and the list of bad files in the docstring of mla_calc/data.py.
+Source: README.md, "Formats and exit codes": stderr says what, where, and what is accepted, in one or two lines. The
+kinds of bad files are those of the docstring of mla_calc/data.py.
 """
 
 from __future__ import annotations

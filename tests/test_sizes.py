@@ -1,4 +1,4 @@
-"""Numbers as people type them. Source: cli.md, "Shared options": k = 1024, lists, ranges, ends included."""
+"""Numbers as people type them. Source: README.md, "Commands": lists `1,2,4`, ranges `1k:64k:x2`, k is 1024."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_any_text_is_values_or_one_line(text: str) -> None:
     ],
 )
 def test_sizes(text: str, value: int) -> None:
-    # cli.md: "Sizes take units (64GiB, 1.5GB)"; GB is 10**9, GiB is 2**30
+    # SI and IEC 80000-13: GB is 10**9, GiB is 2**30
     assert parse_size(text, "--cache-budget") == value
 
 

@@ -28,7 +28,7 @@ def cache(
     vs: options.Vs = None,
     context: Annotated[str | None, typer.Option("--context", "-s", help="Tokens per request: adds totals.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", "-b", help="Requests: adds totals.")] = None,
-    block_size: Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")] = "64",
+    block_size: options.BlockSize = "64",
     mtp_layers: Annotated[str, typer.Option("--mtp-layers", help="MTP layers that cache too.")] = "0",
     format_name: options.Format = None,
     output: options.Output = None,
@@ -41,7 +41,7 @@ def cache(
     contexts = parse_counts(context, "--context") if context is not None else (None,)
     batches = parse_counts(batch, "--batch") if batch is not None else (None,)
     request.check_records(len(tps) * len(contexts) * len(batches))
-    block = parse_count(block_size, "--block-size", most=1 << 16)
+    block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     mtp = parse_count(mtp_layers, "--mtp-layers", least=0, most=1024)
     costs = [
         cache_cost(loaded, layout, tp=at, mtp_layers=mtp, vs=beside, context=length, batch=requests, block_size=block)
@@ -182,12 +182,13 @@ def _sentence(model: Model, cost: CacheCost) -> str:
 def _notes(model: Model, cost: CacheCost) -> list[str]:
     lacking = [other for other in cost.vs if other.break_even_note]
     notes = [f"No break-even TP with {other.model}: {other.break_even_note}." for other in lacking]
-    if cost.windowed_layers:
+    described = model.status == "config"  # the config reader's own notes speak of its layers
+    if cost.windowed_layers and not described:
         notes.append(
             f"bytes_per_token is what grows without end; {cost.windowed_layers} sliding-window layers add "
             f"{cost.windowed_bytes_per_token:,} B per token up to {cost.window:,} tokens per request."
         )
-    if model.recurrent:
+    if model.recurrent and not described:
         notes.append(
             f"{model.recurrent.layers} linear-attention layers keep a fixed state per request, which is not counted."
         )

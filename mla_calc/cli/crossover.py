@@ -68,7 +68,7 @@ def crossover(
         "gpu": card.name if card else None,
         "dtype": layout.name,
         "mma_dtype": mma_dtype,
-        "weight_bytes": request.number(weight_bytes),
+        "weight_bytes": request.as_json(request.weight_width(weight_bytes)),
         "tp": list(axes.tp),
         "batch": list(axes.batch),
         "context": list(axes.context),
@@ -83,13 +83,12 @@ def crossover(
 def _thresholds(
     names: list[str], model: Model, gpu: GPU | None, heads_per_rank: list[int]
 ) -> tuple[EngineThreshold, ...]:
-    major = int(gpu.compute_capability.split(".")[0]) if gpu and gpu.compute_capability else None
     engines = [load_engine(name) for name in names]
     found = [
         threshold
         for engine in engines
         for heads in heads_per_rank
-        for threshold in engine_thresholds(engine, heads, major, sparse=bool(model.indexer))
+        for threshold in engine_thresholds(engine, heads, gpu, sparse=bool(model.indexer))
     ]
     return tuple(dict.fromkeys(found))  # most do not depend on the heads: once each
 
@@ -155,7 +154,7 @@ def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[E
     engines = tuple(
         (
             item.engine,
-            item.backend if item.heads_per_rank is None else f"{item.backend}, {item.heads_per_rank} heads a rank",
+            _backend(item),
             Cell(f"engines[{index}].threshold"),
             item.counts,
         )
@@ -164,6 +163,16 @@ def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[E
     if engines:
         tables.append(Table(("engine", "backend", "threshold", "counts"), engines, "What the engines use"))
     return tables
+
+
+def _backend(item: EngineThreshold) -> str:
+    """The backend, with what its threshold hangs on."""
+    text = item.backend
+    if item.heads_per_rank is not None:
+        text += f", {item.heads_per_rank} heads"
+    if item.compute_capability_major:
+        text += f", {'/'.join(map(str, item.compute_capability_major))}.x"
+    return text
 
 
 def _time_table(time: TimeCrossover) -> Table:
@@ -216,7 +225,7 @@ def _notes(
     if time is None:
         notes.append("No --gpu: the crossover by time is left out (time: null).")
     elif gpu:
-        notes.append(f"No measured crossover is recorded for {gpu.name} (measured: null).")
+        notes.append("No preset records a measured crossover yet (measured: null).")
     if thresholds:
         notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
     else:

@@ -45,7 +45,6 @@ def flops(
     costs = []
     for ranks, requests, new, keys in axes.points():
         check_tp(loaded, ranks)
-        request.check_queries(new, keys)
         work = Work(
             queries=new,
             context=keys,
@@ -82,13 +81,13 @@ def _report(
             "gpu": gpu.name if gpu else None,
             "dtype": layout.name,
             "mma_dtype": mma_dtype,
-            "weight_bytes": request.number(weight_bytes),
+            "weight_bytes": request.as_json(request.weight_width(weight_bytes)),
             **request.axes_of(records, ("tp", "batch", "queries", "context")),
             "pairs": "causal" if first.causal else "rectangular",
         },
         results=request.results_of([plain(cost) for cost in records], single),
         tables=_single_tables(first) if single else (_list_table(records),),
-        sentence=_sentence(first, gpu) if single else "",
+        sentence=_sentence(first) if single else "",
         notes=tuple(_notes(model, gpu)),
         sources=request.source_list(sources),
         input_sources=sources,
@@ -160,13 +159,12 @@ def _step(cost: FlopsCost) -> str:
     return f"{requests}, {new} over {cost.context:,} keys ({pairs}), TP {cost.tp}"
 
 
-def _sentence(cost: FlopsCost, gpu: GPU | None) -> str:
+def _sentence(cost: FlopsCost) -> str:
     core = f"The absorbed core is {fmt.factor(cost.core_ratio)} as dear per pair"
     folds = f"its folds are {fmt.percent(cost.fold_to_core_ratio)} of that core here"
-    if gpu is None or cost.absorbed.bound_s is None or cost.naive.bound_s is None:
+    if cost.bound_ratio is None:
         return f"{core}, {folds}; by FLOPs {_wins(cost.fewer_flop)}, by bytes {_wins(cost.fewer_bytes)}."
-    ratio = max(cost.absorbed.bound_s, cost.naive.bound_s) / min(cost.absorbed.bound_s, cost.naive.bound_s)
-    return f"{core}, {folds}. By bound {_wins(cost.lower_bound)}, by {fmt.factor(ratio)}."
+    return f"{core}, {folds}. By bound {_wins(cost.lower_bound)}, by {fmt.factor(cost.bound_ratio)}."
 
 
 def _wins(path: str | None) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..costs.cache import break_even, token_bytes
 from ..costs.intensity import IntensityCost, intensity_cost
 from ..costs.layouts import Layout, load_layout
+from ..costs.sharding import misfit
 from ..hardware.gpu import GPU
 from ..hardware.roofline import Ceilings
 from ..models.attention import Model
@@ -46,27 +46,22 @@ def intensity(
     loaded, layout = load_model(model), load_layout(dtype)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     beside, vs_notes = request.comparators(vs, layout)
-    tps = _tps(tp, loaded)
+    tps = _tps(tp, (loaded, *(other for other, _ in beside)))
     new = parse_count(queries, "--queries")
-    even, even_note = _break_even(loaded, layout, *beside[0]) if beside else (None, None)
-    cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside, break_even_tp=even)
-    if even_note:
-        vs_notes.append(f"No break-even TP with {beside[0][0].name}: {even_note}.")
+    cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside)
+    if cost.break_even_note:
+        vs_notes.append(f"No break-even TP with {beside[0][0].name}: {cost.break_even_note}.")
     report = _report(loaded, layout, card, cost, beside, vs_notes, mma_dtype)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, cost))
     emit(report, format_name, output, explain)
 
 
-def _break_even(model: Model, layout: Layout, other: Model, its_layout: Layout) -> tuple[float | None, str | None]:
-    return break_even(model, token_bytes(model, layout).growing, other, token_bytes(other, its_layout).growing)
-
-
-def _tps(text: str | None, model: Model) -> tuple[int, ...]:
-    """The TPs asked for, or those of the usual ones that divide the heads."""
+def _tps(text: str | None, models: tuple[Model, ...]) -> tuple[int, ...]:
+    """The TPs asked for, or those of the usual ones that every model can run at."""
     if text is not None:
         return parse_counts(text, "--tp", most=request.MAX_TP)
-    return tuple(tp for tp in USUAL_TP if model.attention.heads % tp == 0)
+    return tuple(tp for tp in USUAL_TP if all(misfit(model, tp) is None for model in models))
 
 
 def _report(

@@ -44,7 +44,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="mla-calc",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )
@@ -79,8 +78,10 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code is returned, errors are printed to stderr."""
     command = typer.main.get_command(app)
+    if arguments is None:
+        arguments = sys.argv[1:]
     try:
-        code = command.main(args=arguments, prog_name="mla-calc", standalone_mode=False)
+        code = command.main(args=arguments or ["--help"], prog_name="mla-calc", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         return _fail(str(error), error.hint)
@@ -105,9 +106,6 @@ def _discard_stdout() -> None:
 
 def _usage(error: Any) -> int:
     """A usage error of the option parser, in our form and with the nearest name where it is a name."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()
-        return WRONG_INPUT
     message = " ".join(error.format_message().split())
     known = COMMANDS if message.startswith("No such command") else ()
     typed = message.split("'")[1] if known and "'" in message else ""

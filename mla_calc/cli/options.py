@@ -48,6 +48,11 @@ WeightBytes = Annotated[str, typer.Option("--weight-bytes", help="Bytes per weig
 Causal = Annotated[
     bool, typer.Option("--causal/--rectangular", help="Count pairs as a causal step or as a full block.")
 ]
+BlockSize = Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")]
+MaxModelLen = Annotated[
+    str | None, typer.Option("--max-model-len", help="Longest request.", show_default="the model's")
+]
+MaxNumSeqs = Annotated[str, typer.Option("--max-num-seqs", help="Most requests at a time.")]
 Format = Annotated[
     str | None,
     typer.Option("--format", "-f", help="table, json, csv or markdown.", autocompletion=formats, show_default="table"),

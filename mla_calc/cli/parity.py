@@ -8,6 +8,7 @@ import typer
 
 from ..costs.parity import ParityCost
 from ..costs.parity import parity as check_parity
+from ..errors import InputError
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report.record import Cell, Report, Table, plain
@@ -17,8 +18,8 @@ from . import options, request
 
 app = options.command_app()
 
-MOST_KEYS = 4096
-"""Keys that are checked at most: the work grows with queries x keys, the identity does not."""
+MOST_KEYS, MOST_QUERIES, MOST_SCORES = 4096, 64, 1 << 20
+"""What is checked at most, and heads x queries x keys of it: the work grows with them, the identity does not."""
 
 
 @app.command()
@@ -36,9 +37,10 @@ def parity(
     loaded = load_model(model)
     mla = request.mla_of(loaded, "parity")
     keys = parse_count(context, "--context", most=MOST_KEYS)
-    new = parse_count(queries, "--queries", most=MOST_KEYS)
-    request.check_queries(new, keys)
-    drawn = min(parse_count(heads, "--heads", most=1024), mla.heads)
+    new = parse_count(queries, "--queries", most=MOST_QUERIES)
+    drawn = parse_count(heads, "--heads", most=mla.heads)
+    if drawn * new * keys > MOST_SCORES:
+        raise InputError(f"{drawn} heads x {new} queries x {keys} keys: at most {MOST_SCORES:,} scores are checked")
     start = parse_count(seed, "--seed", least=0, most=(1 << 32) - 1)
     cost = check_parity(mla, queries=new, context=keys, heads=drawn, seed=start)
     emit(_report(loaded, cost, explain), format_name, output, explain)

@@ -8,8 +8,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..costs.layouts import Layout, load_layout
-from ..errors import InputError
-from ..models.attention import GQA, MLA, Model
+from ..errors import InputError, shown
+from ..models.attention import MLA, Model
 from ..models.load import load_model
 from ..report.record import Explanation
 from ..sizes import parse_counts
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_RECORDS = 10_000
 """Most records that one answer lists; `sweep` has no such limit."""
 MAX_TP = 4096
+MAX_BLOCK = 1 << 16
+MAX_SEQS = 1 << 20
 
 WEIGHT_BYTES = ("0.5", "1", "2", "4")
 
@@ -39,11 +41,6 @@ class Axes:
     batch: tuple[int, ...]
     queries: tuple[int, ...]
     context: tuple[int, ...]
-
-    @property
-    def single(self) -> bool:
-        """Whether there is one point only."""
-        return all(len(axis) == 1 for axis in (self.tp, self.batch, self.queries, self.context))
 
     def points(self) -> list[tuple[int, int, int, int]]:
         """(tp, batch, queries, context), context fastest.
@@ -74,12 +71,6 @@ def check_records(count: int) -> None:
         )
 
 
-def check_queries(queries: int, context: int) -> None:
-    """Refuse more new tokens than there are keys."""
-    if queries > context:
-        raise InputError(f"--queries {queries} is more than --context {context}: the context counts the new tokens too")
-
-
 def mla_of(model: Model, command: str) -> MLA:
     """The model's MLA shapes.
 
@@ -87,10 +78,8 @@ def mla_of(model: Model, command: str) -> MLA:
         InputError: the model has no latent, so ``command`` has nothing to price.
     """
     if model.mla is None:
-        assert isinstance(model.attention, GQA)
-        kind = "MHA" if model.attention.kv_heads == model.attention.heads else "GQA"
         raise InputError(
-            f"{model.name} is {kind} (no kv_lora_rank): `{command}` compares MLA's two paths",
+            f"{model.name} is {kind(model).partition('-')[0]} (no kv_lora_rank): `{command}` compares MLA's two paths",
             "`cache` and `intensity` take any model, and --vs sets one beside an MLA model",
         )
     return model.mla
@@ -98,6 +87,10 @@ def mla_of(model: Model, command: str) -> MLA:
 
 def ceilings_of(gpu: str | None, mma_dtype: str) -> tuple[GPU | None, Ceilings | None]:
     """The GPU asked for and its datasheet ceilings, or nothing where none was asked for."""
+    from ..hardware.gpu import DTYPES
+
+    if mma_dtype not in DTYPES:
+        raise InputError(f"--mma-dtype {shown(mma_dtype)}: one of {', '.join(DTYPES)} is accepted")
     if gpu is None:
         return None, None
     from ..hardware.load import load_gpu
@@ -116,9 +109,29 @@ def weight_width(text: str) -> Width:
     return int(text) if text.isdigit() else Fraction(text)
 
 
-def number(text: str) -> int | float:
-    """A number that was given as text and is known to be one, as JSON shows it."""
-    return int(text) if text.isdigit() else float(text)
+def as_json(width: Width) -> int | float:
+    """Bytes per value as JSON shows them: a whole number where they are one."""
+    return width.numerator if width.denominator == 1 else float(width)
+
+
+def max_model_lens(text: str | None, model: Model) -> tuple[int, ...]:
+    """The lengths asked for, or the model's own.
+
+    Raises:
+        InputError: none is asked for and the model's is not known.
+    """
+    if text is not None:
+        return parse_counts(text, "--max-model-len")
+    if model.max_position_embeddings is None:
+        raise InputError(f"the longest context of {model.name} is not known: give --max-model-len")
+    return (model.max_position_embeddings,)
+
+
+def one(values: tuple[int, ...], option: str) -> int:
+    """The only value of an option that takes one."""
+    if len(values) > 1:
+        raise InputError(f"{option} takes one value here; {len(values):,} are given")
+    return values[0]
 
 
 def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:

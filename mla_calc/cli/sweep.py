@@ -24,7 +24,7 @@ from . import options, request
 
 app = options.command_app()
 
-MOST = {"tp": request.MAX_TP, "block_size": 1 << 16, "max_num_seqs": 1 << 20}
+MOST = {"tp": request.MAX_TP, "block_size": request.MAX_BLOCK, "max_num_seqs": request.MAX_SEQS}
 """Largest value of an axis, where it is not that of a number of tokens."""
 ALWAYS = frozenset({"command", "model", "dtype", "format_name", "output"})
 """Parameters that every sweep takes."""
@@ -57,11 +57,9 @@ def sweep(
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
     causal: options.Causal = True,
-    max_model_len: Annotated[
-        str | None, typer.Option("--max-model-len", help="Longest request.", show_default="the model's")
-    ] = None,
-    max_num_seqs: Annotated[str, typer.Option("--max-num-seqs", help="Most requests at once.")] = "256",
-    block_size: Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")] = "64",
+    max_model_len: options.MaxModelLen = None,
+    max_num_seqs: options.MaxNumSeqs = "256",
+    block_size: options.BlockSize = "64",
     format_name: Annotated[
         str | None,
         typer.Option(
@@ -138,11 +136,10 @@ def _check_options(ctx: typer.Context, command: str, chosen: Sweep) -> None:
 
 
 def _axis(name: str, text: str | None, model: Model) -> tuple[int, ...]:
-    if text is not None:
-        return parse_counts(text, _option(name), most=MOST.get(name, MAX_TOKENS))
-    if model.max_position_embeddings is None:
-        raise InputError(f"the longest context of {model.name} is not known: give {_option(name)}")
-    return (model.max_position_embeddings,)
+    if name == "max_model_len":
+        return request.max_model_lens(text, model)
+    assert text is not None  # every other axis has a default
+    return parse_counts(text, _option(name), most=MOST.get(name, MAX_TOKENS))
 
 
 def _option(name: str) -> str:
@@ -178,15 +175,11 @@ def _inputs(job: _Job) -> dict[str, Any]:
     of_settings: dict[str, dict[str, Any]] = {
         "ceilings": {"gpu": job.gpu.name, "mma_dtype": job.mma_dtype} if job.gpu else {"gpu": None},
         "causal": {"causal": setting.causal},
-        "weight_bytes": {"weight_bytes": _number(setting.weight_bytes)},
+        "weight_bytes": {"weight_bytes": request.as_json(setting.weight_bytes)},
     }
     for field in job.sweep.settings:
         values |= of_settings[field]
     return values | {name: list(job.axes[name]) for name in job.sweep.axes}
-
-
-def _number(width: Any) -> int | float:
-    return width if isinstance(width, int) else float(width)
 
 
 @contextmanager

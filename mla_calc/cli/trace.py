@@ -46,7 +46,6 @@ def trace(
         weight_bytes=request.weight_width(weight_bytes),
     )
     cost = trace_cost(mla, work)
-    request.check_queries(cost.queries, cost.context)
     emit(_report(loaded, layout, cost, causal), format_name, output, explain)
 
 
@@ -88,12 +87,10 @@ def _table(cost: TraceCost) -> Table:
 
 
 def _sentence(cost: TraceCost) -> str:
-    steps = {step.name: step for step in cost.steps}
-    folds = (steps["q_fold"].flop or 0) + (steps["v_up"].flop or 0)
-    core = steps["attention"].flop or 1
     mqa, mha = fmt.text(cost.geometries.mqa), fmt.text(cost.geometries.mha)
     return (
-        f"The two folds are {fmt.flop(folds)}, {fmt.percent(folds / core)} of the {fmt.flop(core)} core. "
+        f"The two folds are {fmt.flop(cost.folds_flop)}, {fmt.percent(cost.fold_to_core_ratio)} of the "
+        f"{fmt.flop(cost.core_flop)} core. "
         f"Kernel geometry (QK width, KV heads, V width): absorbed {mqa}, naive {mha}."
     )
 

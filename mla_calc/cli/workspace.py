@@ -11,7 +11,6 @@ from ..costs.cache import token_bytes
 from ..costs.layouts import Layout, load_layout
 from ..costs.sharding import check_tp
 from ..costs.workspace import WorkspaceCost, workspace_cost
-from ..errors import InputError
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
@@ -27,11 +26,9 @@ app = options.command_app()
 def workspace(
     model: options.Model,
     tp: options.Tp = "1",
-    max_model_len: Annotated[
-        str | None, typer.Option("--max-model-len", help="Longest request.", show_default="the model's")
-    ] = None,
-    max_num_seqs: Annotated[str, typer.Option("--max-num-seqs", help="Most requests at a time.")] = "256",
-    block_size: Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")] = "64",
+    max_model_len: options.MaxModelLen = None,
+    max_num_seqs: options.MaxNumSeqs = "256",
+    block_size: options.BlockSize = "64",
     rows_cap: Annotated[
         str | None, typer.Option("--rows-cap", help="Rows instead of vLLM's 64k at most; a list sweeps it.")
     ] = None,
@@ -43,9 +40,9 @@ def workspace(
     """Chunked prefill's buffers in vLLM, the up-projection's transients, and cache tokens in their place."""
     loaded, layout = load_model(model), load_layout(dtype)
     mla = request.mla_of(loaded, "workspace")
-    length = _max_model_len(max_model_len, loaded)
-    requests = parse_count(max_num_seqs, "--max-num-seqs", most=1 << 20)
-    block = parse_count(block_size, "--block-size", most=1 << 16)
+    length = request.one(request.max_model_lens(max_model_len, loaded), "--max-model-len")
+    requests = parse_count(max_num_seqs, "--max-num-seqs", most=request.MAX_SEQS)
+    block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     tps = parse_counts(tp, "--tp", most=request.MAX_TP)
     caps = parse_counts(rows_cap, "--rows-cap") if rows_cap is not None else (None,)
     request.check_records(len(tps) * len(caps))
@@ -69,14 +66,6 @@ def workspace(
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, costs))
     emit(report, format_name, output, explain)
-
-
-def _max_model_len(text: str | None, model: Model) -> int:
-    if text is not None:
-        return parse_count(text, "--max-model-len")
-    if model.max_position_embeddings is None:
-        raise InputError(f"the longest context of {model.name} is not known: give --max-model-len")
-    return model.max_position_embeddings
 
 
 def _report(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> Report:
@@ -144,10 +133,10 @@ def _list_table(costs: list[WorkspaceCost]) -> Table:
 
 
 def _sentence(cost: WorkspaceCost) -> str:
-    held = cost.latent_bytes + cost.reserved_bytes
+    held = fmt.binary_bytes(cost.held_bytes)
     text = (
         f"{fmt.binary_bytes(cost.latent_bytes)} of latent rows become {fmt.binary_bytes(cost.k_bytes)} of keys "
-        f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {fmt.binary_bytes(held)} together, take the place "
+        f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
         f"of {cost.cache_tokens_worth:,} tokens of cache"
     )
     if cost.cache_tokens_given_back is not None:

@@ -1,4 +1,4 @@
-"""Bytes of cache per token, per layer, per rank and in the cluster (cost model, section 2).
+"""Bytes of cache per token, per layer, per rank and in the cluster (docs/cost-model.md, section 2).
 
 The latent has no head axis: every rank of a tensor-parallel group stores all of it, so MLA's bytes per rank
 do not fall with TP and the cluster holds TP copies. GQA's KV heads shard until there are more ranks than
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arrays import minimum
 from ..errors import InputError
-from ..models.attention import GQA, MLA, Model
+from ..models.attention import GQA, MLA, Model, Windowed
 from .layouts import Layout, head_bytes, latent_row_bytes
 from .sharding import check_tp, kv_heads_per_rank
 
@@ -159,7 +159,7 @@ def cache_cost(
         cluster_bytes_per_token=rank.growing * tp,
         break_even_tp=comparisons[0].break_even_tp if comparisons else None,
         vs=comparisons,
-        **_totals(model, copy, rank, tp, context, batch, block_size),
+        **_asked_totals(model, copy, rank, tp, context, batch, block_size),
     )
 
 
@@ -167,10 +167,11 @@ def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 
     """Bytes that one token adds on one of ``tp`` ranks; with ``tp`` 1, to one whole copy."""
     check_tp(model, tp)
     layers = model.cached_layers + mtp_layers
-    if model.mla:
-        main = latent_bytes_per_token(layers, latent_row_bytes(layout, model.mla))
+    if model.gqa:
+        main = _gqa_token_bytes(layers, model.gqa, layout, tp)
     else:
-        main = _gqa_token_bytes(layers, model.attention, layout, tp)
+        assert model.mla
+        main = latent_bytes_per_token(layers, latent_row_bytes(layout, model.mla))
     windowed = model.windowed
     bounded = _gqa_token_bytes(windowed.layers, windowed, layout, tp) if windowed else 0
     return TokenBytes(main, _indexer_token_bytes(model, mtp_layers), bounded)
@@ -187,7 +188,7 @@ def request_bytes(token: TokenBytes, context: Ints, window: int | None, block_si
     return _paged(context, block_size) * token.growing + _paged(bounded, block_size) * token.windowed
 
 
-def _gqa_token_bytes(layers: int, attention: Any, layout: Layout, tp: int) -> int:
+def _gqa_token_bytes(layers: int, attention: GQA | Windowed, layout: Layout, tp: int) -> int:
     return gqa_bytes_per_token(layers, kv_heads_per_rank(attention, tp), head_bytes(layout, attention))
 
 
@@ -244,23 +245,33 @@ def break_even(model: Model, copy_bytes: int, other: Model, other_bytes: int) ->
     return break_even_tp(copy_bytes, other.gqa, other_bytes)
 
 
-def _totals(
-    model: Model, copy: TokenBytes, rank: TokenBytes, tp: int, context: int | None, batch: int | None, block_size: int
-) -> dict[str, int]:
-    if context is None and batch is None:
-        return {}
-    context, batch = context or DEFAULT_CONTEXT, batch or 1
+def totals(
+    model: Model, copy: TokenBytes, rank: TokenBytes, tp: Ints, context: Ints, batch: Ints, block_size: Ints
+) -> dict[str, Any]:
+    """Bytes of ``batch`` requests of ``context`` tokens, over one point or arrays.
+
+    ``copy`` and ``rank`` are the bytes per token of one whole copy and of one of ``tp`` ranks.
+    """
     window = model.windowed.window if model.windowed else None
     rank_total = batch * request_bytes(rank, context, window)
     return {
-        "context": context,
-        "batch": batch,
-        "block_size": block_size,
         "total_bytes": batch * request_bytes(copy, context, window),
         "allocated_bytes": batch * request_bytes(copy, context, window, block_size),
         "per_rank_total_bytes": rank_total,
         "cluster_total_bytes": rank_total * tp,
     }
+
+
+def _asked_totals(
+    model: Model, copy: TokenBytes, rank: TokenBytes, tp: int, context: int | None, batch: int | None, block: int
+) -> dict[str, Any]:
+    """The totals with the sizes they are for, or nothing where neither context nor batch is asked for."""
+    if context is None and batch is None:
+        return {}
+    context = DEFAULT_CONTEXT if context is None else context
+    batch = 1 if batch is None else batch
+    sizes = {"context": context, "batch": batch, "block_size": block}
+    return sizes | totals(model, copy, rank, tp, context, batch, block)
 
 
 def _check_mtp(model: Model, mtp_layers: int) -> None:

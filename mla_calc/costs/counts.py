@@ -1,4 +1,4 @@
-"""The FLOP counts that everything else is built from (cost model, section 3; the chapter, "What it costs").
+"""The FLOP counts that everything else is built from (docs/cost-model.md, section 3; the chapter, "What it costs").
 
 One multiply-add is 2 FLOP. Softmax, RoPE and norms are left out. ``heads`` is the number of query heads that
 the rank holds: pass ``mla.heads`` for one GPU, ``mla.heads // tp`` per rank.

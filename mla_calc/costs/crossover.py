@@ -1,4 +1,4 @@
-"""Where the naive path overtakes the absorbed one (cost model, section 4).
+"""Where the naive path overtakes the absorbed one (docs/cost-model.md, section 4).
 
 By FLOPs there are closed forms in which heads and TP cancel. By roofline time both paths are sums of maxima,
 so their difference is a polynomial between kinks: it is solved between the kinks and every integer answer is

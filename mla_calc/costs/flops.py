@@ -1,14 +1,19 @@
-"""Both paths' FLOPs, bytes and bounds for one step (cost model, sections 3 and 5)."""
+"""Both paths' FLOPs, bytes and bounds for one step (docs/cost-model.md, sections 3 and 5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import stored_bytes
-from ..hardware.roofline import Binds, Ceilings, binds, bound_s
+from ..hardware.roofline import Ceilings, binds, bound_s
 from ..models.attention import MLA
 from .counts import absorbed_core_flop, expanded_values, fold_flop, naive_core_flop, pairs
-from .paths import PATHS, Kernel, Work, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+from .paths import PATHS, Kernel, Work, check_step, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+from .sharding import heads_per_rank
+
+if TYPE_CHECKING:
+    from ..arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +28,7 @@ class KernelCost:
     activation_bytes: int
     intensity_flop_per_byte: float
     bound_s: float | None
-    binds: Binds | None
+    binds: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,8 @@ class FlopsCost:
     fewer_flop: str
     fewer_bytes: str
     lower_bound: str | None
+    bound_ratio: float | None
+    """The higher of the two bounds over the lower."""
     absorbed: PathCost
     naive: PathCost
     merged_output_projection_ratio: float
@@ -68,8 +75,13 @@ class FlopsCost:
 
 
 def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = None) -> FlopsCost:
-    """Price both paths for one point; bounds are ``None`` without ``ceilings``."""
-    heads = mla.heads // work.tp
+    """Price both paths for one point; bounds are ``None`` without ``ceilings``.
+
+    Raises:
+        InputError: more queries than context, or a TP that does not divide the heads.
+    """
+    check_step(work)
+    heads = heads_per_rank(mla, work.tp)
     query_pairs = pairs(work.queries, work.context, work.causal)
     fold, core = fold_flop(mla, heads), absorbed_core_flop(mla, heads)
     costs = {name: path_cost(path(mla, work), layers, ceilings) for name, path in PATHS.items()}
@@ -89,38 +101,49 @@ def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = No
         fold_to_core_ratio=fold * work.queries / (core * query_pairs),
         fewer_flop=cheaper(absorbed.flop, naive.flop),
         fewer_bytes=cheaper(absorbed.bytes, naive.bytes),
-        lower_bound=_lower_bound(absorbed, naive),
+        lower_bound=cheaper(absorbed.bound_s, naive.bound_s) if ceilings else None,
+        bound_ratio=_ratio(absorbed.bound_s, naive.bound_s),
         absorbed=absorbed,
         naive=naive,
         merged_output_projection_ratio=mla.kv_lora_rank / mla.v_head_dim,
     )
 
 
-def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> PathCost:
-    """One path's kernels, their sums and, with ``ceilings``, their bounds."""
+def path_figures(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> dict[str, Any]:
+    """The figures of a path, over one point or arrays; bounds are ``None`` without ``ceilings``."""
     flop, moved = total_flop(kernels), total_bytes(kernels)
     bound = path_bound_s(kernels, ceilings) if ceilings else None
-    return PathCost(
-        flop=flop,
-        bytes=moved,
-        bound_s=bound,
-        overlapped_bound_s=overlapped_bound_s(kernels, ceilings) if ceilings else None,
-        total_flop=layers * flop,
-        total_bytes=layers * moved,
-        total_bound_s=None if bound is None else layers * bound,
-        kernels=tuple(_kernel_cost(kernel, ceilings) for kernel in kernels),
-    )
+    return {
+        "flop": flop,
+        "bytes": moved,
+        "bound_s": bound,
+        "overlapped_bound_s": overlapped_bound_s(kernels, ceilings) if ceilings else None,
+        "total_flop": layers * flop,
+        "total_bytes": layers * moved,
+        "total_bound_s": None if bound is None else layers * bound,
+    }
 
 
-def cheaper(absorbed: float, naive: float) -> str:
-    """Which of the two is less; ``equal`` where neither is."""
-    return "equal" if absorbed == naive else "absorbed" if absorbed < naive else "naive"
+def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> PathCost:
+    """One path's kernels, their sums and, with ``ceilings``, their bounds."""
+    costs = tuple(_kernel_cost(kernel, ceilings) for kernel in kernels)
+    return PathCost(**path_figures(kernels, layers, ceilings), kernels=costs)
 
 
-def _lower_bound(absorbed: PathCost, naive: PathCost) -> str | None:
-    if absorbed.bound_s is None or naive.bound_s is None:
+def cheaper(absorbed: Floats, naive: Floats) -> Any:
+    """Which of the two is less, point by point; ``equal`` where neither is."""
+    if isinstance(absorbed, int | float):
+        return "equal" if absorbed == naive else "absorbed" if absorbed < naive else "naive"
+    import numpy as np
+
+    names = np.array(["naive", "equal", "absorbed"], dtype=object)
+    return names[(absorbed <= naive).astype(np.int8) + (absorbed < naive)]
+
+
+def _ratio(left: float | None, right: float | None) -> float | None:
+    if left is None or right is None:
         return None
-    return cheaper(absorbed.bound_s, naive.bound_s)
+    return max(left, right) / min(left, right)
 
 
 def _kernel_cost(kernel: Kernel, ceilings: Ceilings | None) -> KernelCost:

@@ -270,8 +270,7 @@ def _gqa_names(attention: GQA, layout: Layout, tp: int) -> dict[str, int | float
 def work_names(work: Work, pairs: int) -> dict[str, int | float]:
     """A step's sizes under the names that the formulas use; ``pairs`` are those of one request."""
     named = {name: getattr(work, name) for name in ("batch", "queries", "context", "activation_bytes")}
-    width = work.weight_bytes
-    return {**named, "pairs": pairs, "weight_bytes": width if isinstance(width, int) else float(width)}
+    return {**named, "pairs": pairs, "weight_bytes": float(work.weight_bytes)}
 
 
 def ceiling_names(ceilings: Ceilings | None) -> dict[str, int | float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ MAX_POINTS = 100_000_000
 """Most points of a grid: some 10 GB of Parquet."""
 MAX_INTEGER = 2**63 - 1
 """Largest integer of a column."""
+UNEVEN = ("tp", "block_size")
+"""Axes along which some figures fall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +97,7 @@ def check_grid(sweep: Sweep, setting: Setting, axes: Axes) -> None:
         check_tp(setting.model, tp)
     if left_out(sweep, axes) == points:
         raise InputError("every point has more queries than context, which counts the new tokens too")
-    for corner in _corners(sweep, axes):
-        _check_corner(sweep, setting, corner)
+    _check_corners(sweep, setting, _corners(sweep, axes))
 
 
 def chunks(
@@ -133,21 +135,28 @@ def _has_both(sweep: Sweep) -> bool:
     return "queries" in sweep.axes and "context" in sweep.axes
 
 
-def _corners(sweep: Sweep, axes: Axes) -> list[dict[str, int]]:
-    """The points that hold the largest figures: counts grow along every axis but TP, where some fall."""
+def _corners(sweep: Sweep, axes: Axes) -> dict[str, tuple[int, ...]]:
+    """Points among which every figure is largest, as axes of equal length.
+
+    Counts grow along every axis but TP, where some fall, and block size, where what is rounded up to whole
+    pages goes up and down: of these two every value is tried.
+    """
     largest = {name: max(axes[name]) for name in sweep.axes}
     if _has_both(sweep):
         largest["queries"] = max(queries for queries in axes["queries"] if queries <= largest["context"])
-    return [{**largest, "tp": tp} for tp in sorted({min(axes["tp"]), max(axes["tp"])})]
+    tried = [axes[name] for name in UNEVEN if name in sweep.axes]
+    combined = list(zip(*product(*tried), strict=True))
+    every = dict(zip((name for name in UNEVEN if name in sweep.axes), combined, strict=True))
+    return {name: every.get(name, (largest[name],) * len(combined[0])) for name in sweep.axes}
 
 
-def _check_corner(sweep: Sweep, setting: Setting, corner: Mapping[str, int]) -> None:
-    """Evaluate one point with Python integers, through the function that takes the arrays."""
+def _check_corners(sweep: Sweep, setting: Setting, corners: Mapping[str, tuple[int, ...]]) -> None:
+    """Evaluate the corners with Python integers, through the function that takes the arrays."""
     import numpy as np
 
-    points = {name: np.array([value], dtype=object) for name, value in corner.items()}
+    points = {name: np.array(values, dtype=object) for name, values in corners.items()}
     for name, column in sweep.columns(setting, points).items():
-        value = column.tolist()[0]
-        if isinstance(value, int) and value > MAX_INTEGER:
-            where = ", ".join(f"{axis} {at}" for axis, at in corner.items())
-            raise InputError(f"{name} is {value:.3e} at {where}: more than 2**63 - 1, the largest of a column")
+        for index, value in enumerate(column.tolist()):
+            if isinstance(value, int) and value > MAX_INTEGER:
+                where = ", ".join(f"{axis} {values[index]}" for axis, values in corners.items())
+                raise InputError(f"{name} is {value:.3e} at {where}: more than 2**63 - 1, the largest of a column")

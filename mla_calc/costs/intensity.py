@@ -1,4 +1,4 @@
-"""Arithmetic intensity of decode against TP (cost model, section 5; the chapter, section 1).
+"""Arithmetic intensity of decode against TP (docs/cost-model.md, section 5; the chapter, section 1).
 
 Context-only: the FLOPs and bytes that grow with the context, which is what long contexts tend to. MLA's falls
 as 1/TP, since heads divide and the latent row does not; GQA's holds until its KV heads are one per rank.
@@ -7,12 +7,18 @@ as 1/TP, since heads divide and the latent row does not; GQA's holds until its K
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ..hardware.roofline import Ceilings
+from ..arrays import maximum, ratio
+from ..hardware.roofline import Ceilings, binds
 from ..models.attention import GQA, MLA, Model
+from .cache import break_even, token_bytes
 from .counts import absorbed_core_flop
 from .layouts import Layout, head_bytes, latent_row_bytes
 from .sharding import check_tp, kv_heads_per_rank
+
+if TYPE_CHECKING:
+    from ..arrays import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class IntensityCost:
     ridge_heads_times_queries: float | None
     """Query heads per rank times queries at which the intensity reaches the ridge; ``None`` for GQA."""
     break_even_tp: float | None
+    """The TP at which the cluster's bytes reach those of the first of ``vs``; ``None``: see the note."""
+    break_even_note: str | None
 
 
 def core_flop_per_context_token(attention: MLA | GQA, tp: int) -> int:
@@ -74,6 +82,22 @@ def context_intensity(attention: MLA | GQA, layout: Layout, tp: int, queries: in
     return flop / context_token_bytes(attention, layout, tp)
 
 
+def intensity_figures(flop: Ints, bytes_read: int, ceilings: Ceilings | None) -> dict[str, Any]:
+    """The figures of :class:`IntensityAtTp` but ``tp``, over one point or arrays of FLOPs."""
+    intensity = ratio(flop, bytes_read)
+    if ceilings is None:
+        return {"intensity_flop_per_byte": intensity, **dict.fromkeys(("ridge_share", "margin", "binds", "by"))}
+    ridge = ceilings.ridge_flop_per_byte
+    share, margin = intensity / ridge, ridge / intensity
+    return {
+        "intensity_flop_per_byte": intensity,
+        "ridge_share": share,
+        "margin": margin,
+        "binds": binds(flop, bytes_read, ceilings),
+        "by": maximum(share, margin),
+    }
+
+
 def ridge_heads_times_queries(mla: MLA, layout: Layout, ceilings: Ceilings) -> float:
     """Heads per rank times queries at which the intensity is the ridge: 156.4 on an H100 in bf16.
 
@@ -91,13 +115,13 @@ def intensity_cost(
     queries: int = 1,
     ceilings: Ceilings | None = None,
     vs: tuple[tuple[Model, Layout], ...] = (),
-    break_even_tp: float | None = None,
 ) -> IntensityCost:
     """Intensity of ``model`` and of each of ``vs`` at every TP of ``tps``.
 
     Raises:
         InputError: a TP does not divide a model's heads, or a layout does not fit.
     """
+    even, why_not = _break_even(model, layout, *vs[0]) if vs else (None, None)
     return IntensityCost(
         queries=queries,
         layout=layout.name,
@@ -110,8 +134,13 @@ def intensity_cost(
         ridge_heads_times_queries=(
             ridge_heads_times_queries(model.mla, layout, ceilings) if model.mla and ceilings else None
         ),
-        break_even_tp=break_even_tp,
+        break_even_tp=even,
+        break_even_note=why_not,
     )
+
+
+def _break_even(model: Model, layout: Layout, other: Model, its_layout: Layout) -> tuple[float | None, str | None]:
+    return break_even(model, token_bytes(model, layout).growing, other, token_bytes(other, its_layout).growing)
 
 
 def _by_tp(
@@ -119,16 +148,15 @@ def _by_tp(
 ) -> tuple[IntensityAtTp, ...]:
     for tp in tps:
         check_tp(model, tp)
-    return tuple(_at(tp, context_intensity(model.attention, layout, tp, queries), ceilings) for tp in tps)
-
-
-def _at(tp: int, intensity: float, ceilings: Ceilings | None) -> IntensityAtTp:
-    ridge = ceilings.ridge_flop_per_byte if ceilings else None
-    return IntensityAtTp(
-        tp=tp,
-        intensity_flop_per_byte=intensity,
-        ridge_share=intensity / ridge if ridge else None,
-        margin=ridge / intensity if ridge else None,
-        binds=("compute" if intensity >= ridge else "memory") if ridge else None,
-        by=max(ridge / intensity, intensity / ridge) if ridge else None,
+    attention = model.attention
+    return tuple(
+        IntensityAtTp(
+            tp=tp,
+            **intensity_figures(
+                queries * core_flop_per_context_token(attention, tp),
+                context_token_bytes(attention, layout, tp),
+                ceilings,
+            ),
+        )
+        for tp in tps
     )

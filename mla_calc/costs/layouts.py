@@ -1,16 +1,18 @@
-"""Cache layouts as data: how many bytes a cached row takes, part by part (cost model, section 2)."""
+"""Cache layouts as data: how many bytes a cached row takes, part by part (docs/cost-model.md, section 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
 
 from ..data import read_preset
 from ..errors import InputError
 from ..models.attention import GQA, MLA, Windowed
-from ..schema import STRICT, Dimension, Text, build
+from ..schema import STRICT, Count, Dimension, Text, build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,10 @@ class Layout:
 
     name: Text
     aliases: tuple[Text, ...] = ()
-    latent: tuple[Part, ...]
+    latent: Annotated[tuple[Part, ...], MinLen(1)]
     heads: tuple[Part, ...] = ()
     """The parts of one KV head's key and value in a GQA cache; empty: not defined for one."""
-    only: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    only: Mapping[Literal["kv_lora_rank", "qk_rope_head_dim"], tuple[Count, ...]] = field(default_factory=dict)
     """Values of ``kv_lora_rank`` and ``qk_rope_head_dim`` that the layout is defined for; empty: any."""
     notes: tuple[Text, ...] = ()
     sources: Mapping[str, tuple[Text, ...]]
@@ -62,7 +64,7 @@ def latent_row_bytes(layout: Layout, mla: MLA) -> int:
     Raises:
         InputError: the layout is not defined for these widths, or its groups do not divide them.
     """
-    widths = {"kv_lora_rank": mla.kv_lora_rank, "qk_rope_head_dim": mla.qk_rope_head_dim}
+    widths: dict[str, int] = {"kv_lora_rank": mla.kv_lora_rank, "qk_rope_head_dim": mla.qk_rope_head_dim}
     for key, allowed in layout.only.items():
         if widths[key] not in allowed:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The identity behind absorption, checked in float64, and RoPE breaking it (cost model, section 8).
+"""The identity behind absorption, checked in float64, and RoPE breaking it (docs/cost-model.md, section 8).
 
 Expanded and absorbed scores, probabilities and outputs are the same numbers up to rounding. With RoPE on the
 reconstructed key they are not: the matrix to fold is R(j-i) W_UK, another one for every distance j-i.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..errors import InputError
 from ..models.attention import MLA
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ def parity(mla: MLA, *, queries: int, context: int, heads: int, seed: int) -> Pa
 
     ``heads`` of the model's heads are drawn, each with its own W_UK and W_UV; the rotated slice is separate
     and shared, the scale is (dn + dr)**-0.5 in both forms, and an output projection follows.
+
+    Raises:
+        InputError: more queries than context.
     """
+    if queries > context:
+        raise InputError(f"{queries:,} queries are more than the context of {context:,}, which counts them too")
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -106,13 +112,13 @@ def _rope_errors(q: Array, keys: Array, latent: Array, w_uk: Array) -> tuple[flo
     at = np.arange(context - queries, context)
     rotated = _rotate(q, at) @ _rotate(keys, np.arange(context)).T
     single = (q @ w_uk.T) @ latent.T
-    # score(i, j) = q_i R(j-i) W_UK^T c_j: rotating q_i by -(j-i) is that distance's own fold
-    each = np.array(
-        [
-            [_rotate(q[i : i + 1], at[i : i + 1] - j)[0] @ w_uk.T @ latent[j] for j in range(context)]
-            for i in range(queries)
-        ]
-    )
+    # score(i, j) = q_i R(j-i) W_UK^T c_j: rotating q_i by i-j is that distance's own fold
+    each = np.zeros((queries, context))
+    for distance in range(context):
+        rows = np.flatnonzero(at >= distance)
+        keyed = at[rows] - distance
+        folded = _rotate(q[rows], np.full(len(rows), distance)) @ w_uk.T
+        each[rows, keyed] = np.einsum("qr,qr->q", folded, latent[keyed])
     mask = np.arange(context) <= at[:, None]
     return _relative(rotated * mask, single * mask), _relative(rotated * mask, each * mask)
 

@@ -1,7 +1,7 @@
-"""The two paths as lists of kernels, with the FLOPs and bytes of each (cost model, section 5).
+"""The two paths as lists of kernels, with the FLOPs and bytes of each (docs/cost-model.md, section 5).
 
-Both paths are the same kind of list, so whatever prices one prices the other: a third path is one more
-function here. Everything is per rank and per layer, for ``batch`` requests of equal size.
+Both paths are the same kind of list, so whatever prices one prices the other. Everything is per rank and per
+layer, for ``batch`` requests of equal size.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from ..arrays import stored_bytes
+from ..errors import InputError
 from ..hardware.roofline import Ceilings, bound_s
 from ..models.attention import MLA
 from .counts import absorbed_core_flop, expanded_values, naive_core_flop, pairs
+from .sharding import heads_per_rank
 
 if TYPE_CHECKING:
     from ..arrays import Floats, Ints, Width
@@ -34,6 +36,14 @@ class Work:
     causal: bool = True
     activation_bytes: Width = 2
     weight_bytes: Width = 2
+
+
+def check_step(work: Work) -> None:
+    """Refuse a step with more new tokens than keys. Raises InputError."""
+    if work.queries > work.context:
+        raise InputError(
+            f"{work.queries:,} queries are more than the context of {work.context:,}, which counts the new tokens too"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ Path = Callable[[MLA, Work], tuple[Kernel, ...]]
 
 def absorbed_kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
     """The absorbed (MQA) form: fold W_UK into the query, attend over latent rows, bring values up after."""
-    heads = mla.heads // work.tp
+    heads = heads_per_rank(mla, work.tp)
     rank, nope, rope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.qk_rope_head_dim, mla.v_head_dim
     tokens = work.batch * work.queries
     return (
@@ -87,7 +97,7 @@ def absorbed_kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
 
 def naive_kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
     """The naive (MHA) form: up-project every context token into per-head keys and values, then attend."""
-    heads = mla.heads // work.tp
+    heads = heads_per_rank(mla, work.tp)
     rank, nope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.v_head_dim
     keys = work.batch * work.context
     tokens = work.batch * work.queries

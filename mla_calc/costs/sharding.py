@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import InputError
 from ..models.attention import GQA, MLA, Model, Windowed
+
+if TYPE_CHECKING:
+    from ..arrays import Ints
+
+
+def misfit(model: Model, tp: int) -> str | None:
+    """Why ``model`` cannot run on ``tp`` ranks, or ``None`` where it can."""
+    if model.attention.heads % tp:
+        return f"does not divide the {model.attention.heads} heads of {model.name}"
+    for heads in (part.kv_heads for part in (model.gqa, model.windowed) if part):
+        if heads % tp and tp % heads:
+            return f"leaves the {heads} KV heads of {model.name} neither divided nor evenly copied"
+    return None
 
 
 def check_tp(model: Model, tp: int) -> None:
     """Refuse a ``tp`` that does not divide the query heads, or that KV heads cannot follow.
 
     Raises:
-        InputError: with the degrees that do divide.
+        InputError: with the degrees that fit.
     """
-    attention = model.attention
-    if attention.heads % tp:
-        raise InputError(f"--tp {tp} does not divide the {attention.heads} heads of {model.name}", _degrees(attention))
-    for heads in (part.kv_heads for part in (model.gqa, model.windowed) if part):
-        if heads % tp and tp % heads:
-            raise InputError(
-                f"--tp {tp}: the {heads} KV heads of {model.name} neither divide by it nor replicate evenly"
-            )
+    reason = misfit(model, tp)
+    if reason is not None:
+        raise InputError(f"TP {tp} {reason}", _degrees(model))
+
+
+def heads_per_rank(mla: MLA, tp: Ints) -> Ints:
+    """Query heads of one of ``tp`` ranks.
+
+    Raises:
+        InputError: a ``tp`` that does not divide the heads (arrays are checked before they get here).
+    """
+    if isinstance(tp, int) and mla.heads % tp:
+        raise InputError(f"TP {tp} does not divide {mla.heads} heads")
+    return mla.heads // tp
 
 
 def kv_heads_per_rank(attention: GQA | Windowed, tp: int) -> int:
@@ -27,6 +48,6 @@ def kv_heads_per_rank(attention: GQA | Windowed, tp: int) -> int:
     return max(1, attention.kv_heads // tp)
 
 
-def _degrees(attention: MLA | GQA) -> str:
-    degrees = [str(tp) for tp in range(1, attention.heads + 1) if attention.heads % tp == 0]
-    return "it divides by " + ", ".join(degrees[:12]) + (", ..." if len(degrees) > 12 else "")
+def _degrees(model: Model, most: int = 12) -> str:
+    fitting = [tp for tp in range(1, model.attention.heads + 1) if misfit(model, tp) is None]
+    return "what fits: " + ", ".join(map(str, fitting[:most])) + (", ..." if len(fitting) > most else "")

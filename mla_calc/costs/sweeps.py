@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ..hardware.roofline import Ceilings
-from .cache import CacheCost, cache_cost, request_bytes, token_bytes
+from .cache import CacheCost, cache_cost, token_bytes, totals
+from .flops import cheaper, path_figures
 from .grid import Setting, Sweep
-from .intensity import context_intensity
+from .intensity import context_token_bytes, core_flop_per_context_token, intensity_figures
 from .layouts import latent_row_bytes
-from .paths import PATHS, Kernel, Work, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+from .paths import PATHS, Work
 from .workspace import WorkspaceCost, workspace_cost
 
 if TYPE_CHECKING:
@@ -40,33 +40,13 @@ def _flops(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
     )
     columns = dict(points)
     for name, path in PATHS.items():
-        figures = _path_figures(path(setting.mla, work), setting.model.cached_layers, setting.ceilings)
-        columns |= {f"{name}.{key}": column for key, column in figures.items()}
+        figures = path_figures(path(setting.mla, work), setting.model.cached_layers, setting.ceilings)
+        columns |= {f"{name}.{key}": column for key, column in figures.items() if column is not None}
     compared = {"fewer_flop": "flop", "fewer_bytes": "bytes", "lower_bound": "bound_s"}
     for name, key in compared.items():
         if f"naive.{key}" in columns:
-            columns[name] = _cheaper(columns[f"absorbed.{key}"], columns[f"naive.{key}"])
+            columns[name] = cheaper(columns[f"absorbed.{key}"], columns[f"naive.{key}"])
     return columns
-
-
-def _path_figures(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> dict[str, Any]:
-    """The figures of ``flops.PathCost`` over arrays."""
-    flop, moved = total_flop(kernels), total_bytes(kernels)
-    figures: dict[str, Any] = {"flop": flop, "bytes": moved}
-    totals: dict[str, Any] = {"total_flop": layers * flop, "total_bytes": layers * moved}
-    if ceilings:
-        figures["bound_s"] = path_bound_s(kernels, ceilings)
-        figures["overlapped_bound_s"] = overlapped_bound_s(kernels, ceilings)
-        totals["total_bound_s"] = layers * figures["bound_s"]
-    return figures | totals
-
-
-def _cheaper(absorbed: Column, naive: Column) -> Column:
-    """:func:`~mla_calc.costs.flops.cheaper`, point by point."""
-    import numpy as np
-
-    names = np.array(["naive", "equal", "absorbed"], dtype=object)
-    return names[(absorbed <= naive).astype(np.int8) + (absorbed < naive)]
 
 
 TOKEN_FIGURES = (*_names(CacheCost, "bytes_per_token"), "expanded_to_latent_ratio")
@@ -79,35 +59,24 @@ def _cache(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
     tps, which = _distinct(points["tp"])
     copy = token_bytes(model, layout)
     parts: Any = _table([token_bytes(model, layout, tp=tp) for tp in tps], ("main", "indexer", "windowed"), which)
-    batch, context = points["batch"], points["context"]
-    window = model.windowed.window if model.windowed else None
-    rank_total = batch * request_bytes(replace(copy, **parts), context, window)
-    return {
-        **points,
-        **_table([cache_cost(model, layout, tp=tp) for tp in tps], TOKEN_FIGURES, which),
-        "total_bytes": batch * request_bytes(copy, context, window),
-        "allocated_bytes": batch * request_bytes(copy, context, window, points["block_size"]),
-        "per_rank_total_bytes": rank_total,
-        "cluster_total_bytes": rank_total * points["tp"],
-    }
+    token_figures = _table([cache_cost(model, layout, tp=tp) for tp in tps], TOKEN_FIGURES, which)
+    return {**points, **token_figures, **totals(model, copy, replace(copy, **parts), **points)}
 
 
 def _intensity(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
     """The columns of ``intensity``, whose list by TP has a row for each number of queries."""
     import numpy as np
 
-    queries: Any = points["queries"].astype(object)  # FLOPs of any size are divided exactly
-    intensity = np.empty(len(queries))
+    attention, layout = setting.model.attention, setting.layout
+    columns: dict[str, Column] = {}
     for tp in _distinct(points["tp"])[0]:
         rows = points["tp"] == tp
-        intensity[rows] = context_intensity(setting.model.attention, setting.layout, tp, queries[rows])
-    columns = dict(points) | {"intensity_flop_per_byte": intensity}
-    if setting.ceilings:
-        ridge = setting.ceilings.ridge_flop_per_byte
-        share, margin = intensity / ridge, ridge / intensity
-        binds = np.array(["memory", "compute"], dtype=object)[(intensity >= ridge).astype(np.int8)]
-        columns |= {"ridge_share": share, "margin": margin, "binds": binds, "by": np.maximum(share, margin)}
-    return columns
+        flop = points["queries"][rows] * core_flop_per_context_token(attention, tp)
+        figures = intensity_figures(flop, context_token_bytes(attention, layout, tp), setting.ceilings)
+        for name, column in figures.items():
+            if column is not None:
+                columns.setdefault(name, np.empty(rows.shape, dtype=column.dtype))[rows] = column
+    return {**points, **columns}
 
 
 WORKSPACE_FIGURES = ("rows", *_names(WorkspaceCost, "_bytes"), "expansion_ratio", "cache_tokens_worth")

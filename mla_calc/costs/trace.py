@@ -11,7 +11,8 @@ from math import prod
 
 from ..arrays import stored_bytes
 from ..models.attention import MLA
-from .paths import Work, absorbed_kernels
+from .paths import Work, absorbed_kernels, check_step
+from .sharding import heads_per_rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +46,24 @@ class TraceCost:
     context: int
     geometries: Geometries
     steps: tuple[Step, ...]
+    folds_flop: int
+    core_flop: int
+    fold_to_core_ratio: float
     layer_flop: int
     layer_bytes: int
 
 
 def trace_cost(mla: MLA, work: Work) -> TraceCost:
-    """Walk the absorbed path through one layer."""
-    heads = mla.heads // work.tp
+    """Walk the absorbed path through one layer.
+
+    Raises:
+        InputError: more queries than context, or a TP that does not divide the heads.
+    """
+    check_step(work)
+    heads = heads_per_rank(mla, work.tp)
     before = (*_query_steps(mla, work), *_cache_steps(mla, work))
+    kernels = {kernel.name: kernel.flop for kernel in absorbed_kernels(mla, work)}
+    folds, core = kernels["q_fold"] + kernels["v_up"], kernels["attention"]
     steps = (*before, *_attention_steps(mla, work), _output_step(mla, work))
     return TraceCost(
         tp=work.tp,
@@ -61,6 +72,9 @@ def trace_cost(mla: MLA, work: Work) -> TraceCost:
         context=work.context,
         geometries=Geometries(mqa=(mla.row_values, 1, mla.kv_lora_rank), mha=(mla.qk_head_dim, heads, mla.v_head_dim)),
         steps=steps,
+        folds_flop=folds,
+        core_flop=core,
+        fold_to_core_ratio=folds / core,
         layer_flop=sum(step.flop or 0 for step in steps),
         layer_bytes=sum(step.bytes for step in steps),
     )

@@ -1,4 +1,4 @@
-"""What chunked prefill sets aside and what it builds on top (cost model, section 6).
+"""What chunked prefill sets aside and what it builds on top (docs/cost-model.md, section 6).
 
 vLLM's dense rule, read in vllm 0.33.0: rows and alignment in model_executor/layers/attention/
 mla_attention.py:2329-2354 and :2014-2026, the transients at :3043 and :2952, the profile run at :934-947.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..arrays import maximum, minimum
 from ..models.attention import MLA
+from .sharding import heads_per_rank
 
 if TYPE_CHECKING:
     from ..arrays import Ints
@@ -43,6 +44,8 @@ class WorkspaceCost:
     """kv_nope and the assembled keys at once; values are a view of kv_nope."""
     reserved_bytes: int
     """What the profile run sets aside of the transients: kv_nope, not the keys."""
+    held_bytes: int
+    """What the cache cannot have: the latent buffer and the reserve."""
     expansion_ratio: float
     """The keys alone over the latent rows that they come from."""
     cache_tokens_worth: int
@@ -72,7 +75,7 @@ def workspace_cost(
     cap = ROWS_CAP if rows_cap is None else rows_cap
     rows = workspace_rows(max_model_len, max_num_seqs, block_size, cap)
     default_rows = workspace_rows(max_model_len, max_num_seqs, block_size)
-    heads = mla.heads // tp
+    heads = heads_per_rank(mla, tp)
     row = held_row_bytes(mla, heads)
     k = rows * heads * mla.qk_head_dim * VALUE_BYTES
     kv_nope = rows * kv_nope_row_bytes(mla, heads)
@@ -90,6 +93,7 @@ def workspace_cost(
         kv_nope_bytes=kv_nope,
         transient_peak_bytes=kv_nope + (k if mla.qk_rope_head_dim else 0),
         reserved_bytes=kv_nope,
+        held_bytes=rows * row,
         expansion_ratio=heads * mla.qk_head_dim / mla.row_values,
         cache_tokens_worth=rows * row // cache_bytes_per_token,
         cache_tokens_given_back=(None if rows_cap is None else (default_rows - rows) * row // cache_bytes_per_token),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..data import preset_files, read_mapping, read_preset
+from ..data import read_preset
 from ..schema import build
 from .preset import Engine
 
@@ -11,8 +11,3 @@ def load_engine(name: str) -> Engine:
     """The engine release that ``name`` means, a name, alias or YAML path. Raises InputError for no such one."""
     where, mapping = read_preset("engines", name)
     return build(Engine, mapping, where)
-
-
-def shipped_engines() -> list[Engine]:
-    """Every engine preset of this installation, by file name."""
-    return [build(Engine, read_mapping(path), f"presets/engines/{path.name}") for path in preset_files("engines")]

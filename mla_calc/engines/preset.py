@@ -185,23 +185,42 @@ class Engine:
     sources: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)
 
 
+def thresholds_of(
+    backend: Backend, heads_per_rank: int, compute_capability_major: int | None
+) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """The decode thresholds of ``backend``, query tokens, before speculation or context parallelism change them.
+
+    Each with the majors that it is for (none: all that no table before names). Of one GPU there is one at
+    most; without a major every table's. Empty where no threshold was read.
+    """
+    threshold = backend.decode_threshold
+    if threshold is None:
+        return ()
+    if isinstance(threshold, int):
+        return (((), threshold),)
+    read = [
+        (table.compute_capability_major, table.by_heads.get(str(heads_per_rank), table.otherwise))
+        for table in threshold
+    ]
+    if compute_capability_major is None:
+        return tuple(read)
+    return tuple((majors, tokens) for majors, tokens in read if not majors or compute_capability_major in majors)[:1]
+
+
 def threshold_for(backend: Backend, heads_per_rank: int, compute_capability_major: int) -> int:
-    """The decode threshold of ``backend``, query tokens, before speculation or context parallelism change it.
+    """The one decode threshold of ``backend`` on a GPU of this major; see :func:`thresholds_of`.
 
     Whether the backend runs on that GPU at all is another question: see :func:`runs_on`.
 
     Raises:
         InputError: no threshold was read for this backend in this release.
     """
-    threshold = backend.decode_threshold
-    if isinstance(threshold, int):
-        return threshold
-    for table in threshold or ():
-        if compute_capability_major in table.compute_capability_major or not table.compute_capability_major:
-            return table.by_heads.get(str(heads_per_rank), table.otherwise)
-    raise InputError(
-        f"{backend.name}: no decode threshold is recorded for compute capability {compute_capability_major}.x"
-    )
+    found = thresholds_of(backend, heads_per_rank, compute_capability_major)
+    if not found:
+        raise InputError(
+            f"{backend.name}: no decode threshold is recorded for compute capability {compute_capability_major}.x"
+        )
+    return found[0][1]
 
 
 def runs_on(backend: Backend, compute_capability_major: int) -> bool:

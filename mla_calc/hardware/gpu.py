@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from annotated_types import MinLen
+from pydantic import StringConstraints
 
 from ..errors import InputError
 from ..expected import Expected
 from ..schema import STRICT, Dimension, Quantity, Text
 
 Dtype = Literal["bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,7 @@ class GPU:
     vendor: Text
     architecture: Text | None = None
     status: Text | None = None
-    compute_capability: Annotated[str, MinLen(3)] | None = None
+    compute_capability: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None = None
     sms: Dimension | None = None
     """Streaming multiprocessors, compute units or cores."""
     clock_mhz: Quantity | None = None
@@ -99,6 +101,11 @@ class GPU:
         if dtype not in peaks:
             raise InputError(f"{self.name} has no {dtype} peak; it has {', '.join(peaks)}")
         return round(peaks[dtype] * 1e12)
+
+    @property
+    def capability_major(self) -> int | None:
+        """The major of the CUDA compute capability; ``None`` for a GPU that has none."""
+        return int(self.compute_capability.split(".")[0]) if self.compute_capability else None
 
     @property
     def bandwidth_bytes_per_s(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import maximum, ratio
 from .gpu import GPU
@@ -11,7 +11,7 @@ from .gpu import GPU
 if TYPE_CHECKING:
     from ..arrays import Floats, Ints
 
-Binds = Literal["compute", "memory"]
+BINDS = ("memory", "compute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,11 @@ def bound_s(flop: Ints, bytes_moved: Ints, ceilings: Ceilings) -> Floats:
     return maximum(ratio(flop, ceilings.flop_per_s), ratio(bytes_moved, ceilings.bytes_per_s))
 
 
-def binds(flop: int, bytes_moved: int, ceilings: Ceilings) -> Binds:
-    """Which ceiling sets the bound; exactly on the ridge it is ``compute``."""
-    compute_binds = flop * ceilings.bytes_per_s >= bytes_moved * ceilings.flop_per_s
-    return "compute" if compute_binds else "memory"
+def binds(flop: Ints, bytes_moved: Ints, ceilings: Ceilings) -> Any:
+    """Which ceiling sets the bound, ``compute`` or ``memory``, point by point; on the ridge it is ``compute``."""
+    compute = flop * ceilings.bytes_per_s >= bytes_moved * ceilings.flop_per_s
+    if isinstance(compute, bool):
+        return BINDS[compute]
+    import numpy as np
+
+    return np.array(BINDS, dtype=object)[np.asarray(compute, dtype=np.int8)]

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-from annotated_types import Le
+from typing import Literal
 
 from ..expected import Expected
-from ..schema import STRICT, Count, Dimension, Text
+from ..schema import STRICT, Count, Dimension, Large, Text
 
 Sources = Mapping[str, tuple[Text, ...]]
 
@@ -124,8 +122,8 @@ class Parameters:
 
     __pydantic_config__ = STRICT
 
-    total: Annotated[int, Le(10**14)] | None = None
-    active: Annotated[int, Le(10**14)] | None = None
+    total: Large | None = None
+    active: Large | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +152,7 @@ class Model:
     indexer: Indexer | None = None
     mtp_layers: Count | None = None
     """Multi-token-prediction layers in the checkpoint; they cache only where speculative decoding runs."""
-    max_position_embeddings: Annotated[int, Le(1 << 40)] | None = None
+    max_position_embeddings: Large | None = None
     parameters: Parameters = field(default_factory=Parameters)
     notes: tuple[Text, ...] = ()
     expect: tuple[Expected, ...] = ()

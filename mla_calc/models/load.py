@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data import looks_like_path, preset_files, read_mapping, read_preset, refuse_other_kind
+from ..data import looks_like_path, read_mapping, read_preset, refuse_other_kind
 from ..errors import InputError
 from ..schema import build
 from .attention import Model
@@ -32,11 +32,6 @@ def load_model(name: str | Path) -> Model:
             return _from_path(Path(text))
         raise
     return build(Model, mapping, where)
-
-
-def shipped_models() -> list[Model]:
-    """Every model preset of this installation, by file name."""
-    return [build(Model, read_mapping(path), f"presets/models/{path.name}") for path in preset_files("models")]
 
 
 def is_preset(mapping: Mapping[str, Any]) -> bool:

@@ -41,11 +41,6 @@ def decimal_bytes(value: float) -> str:
     return _scaled(value, 1000, DECIMAL)
 
 
-def both_bytes(value: int) -> str:
-    """70272 -> 70,272 B (68.6 KiB, 70.3 kB): most mismatches that people report are units."""
-    return f"{exact_bytes(value)} ({binary_bytes(value)}, {decimal_bytes(value)})"
-
-
 def flop(value: float) -> str:
     """33554432 -> 33.55 MFLOP."""
     power = 0

@@ -27,10 +27,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headers and rows; a row's entries are texts or cells. ``caption`` stands above it, if any.
-
-    ``wide`` lists the columns that may be dropped, last first, where the terminal is too narrow.
-    """
+    """Headers and rows; a row's entries are texts or cells. ``caption`` stands above it, if any."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str | Cell, ...], ...]

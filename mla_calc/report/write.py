@@ -22,8 +22,9 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
     """
     chosen = chosen_format(format_name, output)
     if output is not None:
+        text = FORMATS[chosen](report, explain)
         with replacing(output) as path:
-            path.write_text(FORMATS[chosen](report, explain), encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
     elif chosen == "table" and sys.stdout.isatty():
         from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""Every number that the design asks for, through the CLI's JSON, and what holds for every command's output."""
+"""Every number of tests/golden.yaml, through the CLI's JSON, and what holds for every command's output."""
 
 from __future__ import annotations
 

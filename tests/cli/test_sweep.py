@@ -87,7 +87,7 @@ def test_parquet_equals_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["cache", "-q", "2"], "--queries: `sweep cache` does not depend on it"),
         (["cache", "--gpu", "h100"], "--gpu: `sweep cache` does not depend on it"),
         (["intensity", "--rectangular"], "--causal: `sweep intensity` does not depend on it"),
-        (["--tp", "1,3"], "--tp 3 does not divide the 128 heads of DeepSeek-V3"),
+        (["--tp", "1,3"], "TP 3 does not divide the 128 heads of DeepSeek-V3"),
         (["-q", "8k"], "every point has more queries than context"),
         (["-q", "1:20k:+1", "-s", "20k:40k:+1"], "419,450,880 points; at most 100,000,000 are accepted"),
         (["-q", "1024m", "-s", "1024m"], "more than 2**63 - 1"),

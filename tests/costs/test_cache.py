@@ -1,4 +1,7 @@
-"""Bytes of cache. Sources: cost-model.md section 2, the chapter, published.yaml, golden.yaml, engines.md C."""
+"""Bytes of cache.
+
+Sources: docs/cost-model.md, section 2; the chapter; papers, threads and files named below.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,8 @@ def test_the_preset_is_the_chapters_model(preset: str) -> None:
     [("bf16", 70_272), ("fp8", 35_136), ("fp8_ds_mla", 40_016), ("nvfp4_ds_mla", 21_472), ("fp4", 61 * 324)],
 )
 def test_dsv3_by_layout(layout: str, expected: int) -> None:
-    # engines.md C, the table of the cache spec
+    # rows of vllm 0.33.0 model_executor/layers/attention/mla_attention.py:1371-1401; fp4: sglang 0.5.23
+    # mem_cache/memory_pool.py:5133-5160
     cost = cache_cost(V3, load_layout(layout))
     assert (cost.bytes_per_token, cost.layout) == (expected, layout)
     # expanded keys and values are bf16 whatever the cache stores
@@ -69,7 +73,7 @@ def test_dsv3_by_layout(layout: str, expected: int) -> None:
     [
         (80, 8, 128, 327_680),  # Llama-3-70B; arXiv 2505.09343 Table 1: Qwen-2.5-72B, 327.68 kB
         (126, 8, 128, 516_096),  # arXiv 2505.09343 Table 1: Llama-3.1-405B, 516.096 kB
-        (95, 8, 128, 389_120),  # DeepSeek-67B, section 10
+        (95, 8, 128, 389_120),  # DeepSeek-67B, deepseek-ai/DeepSeek-LLM@6712a86b README.md
         (27, 16, 256, 442_368),  # vllm#10927: DeepSeek-V2-Lite's expanded cache padded to 256
     ],
 )
@@ -97,7 +101,7 @@ def test_deepseek_v2_equivalent_groups() -> None:
 
 
 def test_deepseek_v2_93_percent_needs_6_bits() -> None:
-    # cost-model.md section 10: 25,920 B in 6 bits give 93.3 %, at equal precision it is 82.2 %
+    # arXiv:2405.04434, abstract: 93.3 %. That takes 25,920 B, 6 bits per value; at equal precision it is 82.2 %
     v2, ds67b = model(DSV3, 60), gqa(95, 8, 128)
     six = Layout(name="6-bit", latent=(Part(of="row", bytes=3, per=4, what="6-bit values"),), sources={})
     whole = cache_cost(ds67b, BF16).bytes_per_token
@@ -122,8 +126,8 @@ def test_padded_cache_of_vllm_10927() -> None:
 def test_every_rank_stores_all_of_the_latent(tp: int) -> None:
     cost = cache_cost(V3, BF16, tp=tp)
     assert cost.per_rank_bytes_per_token == cost.bytes_per_token == 70_272
-    assert cost.cluster_bytes_per_token == tp * 70_272  # 562,176 at TP 8 (golden.yaml)
-    assert cost.expanded_per_rank_bytes_per_token == 4_997_120 // tp  # 624,640 at TP 8 (cli.md)
+    assert cost.cluster_bytes_per_token == tp * 70_272  # 562,176 at TP 8
+    assert cost.expanded_per_rank_bytes_per_token == 4_997_120 // tp  # 624,640 at TP 8
 
 
 @pytest.mark.parametrize(
@@ -164,7 +168,7 @@ def test_break_even_tp_of_the_chapter() -> None:
     ],
 )
 def test_break_even_tp_by_trying_every_tp(layers: int, kv_heads: int, even: float | None) -> None:
-    """It holds while it is at most kv_heads: beyond, GQA replicates too (cost-model.md section 2)."""
+    """It holds while it is at most kv_heads: beyond, GQA replicates too (docs/cost-model.md, section 2)."""
     found = cache_cost(V3, BF16, vs=((gqa(layers, kv_heads, 128), BF16),)).vs[0]
     assert found.break_even_tp == (None if even is None else pytest.approx(even, rel=1e-15))
     assert (found.break_even_note is None) == (even is not None)
@@ -172,7 +176,8 @@ def test_break_even_tp_by_trying_every_tp(layers: int, kv_heads: int, even: floa
     # MLA's copies against GQA's, at every TP that GQA can run at, up to 64
     reached = [tp for tp in (1, 2, 4, 8, 16, 32, 64) if tp * 70_272 >= max(whole, tp * whole // kv_heads)]
     if even is None:
-        assert reached in ([], [1, 2, 4, 8, 16, 32, 64])
+        # never, beyond kv_heads; or from TP 1 on, where GQA is the lighter one already
+        assert reached == ([] if whole >= 70_272 else [1, 2, 4, 8, 16, 32, 64])
     else:
         assert reached
         assert reached[0] >= even
@@ -195,7 +200,7 @@ def test_no_break_even_between_two_of_a_kind() -> None:
 
 @pytest.mark.parametrize("tp", [3, 5, 256])
 def test_tp_that_does_not_divide_the_heads_is_refused(tp: int) -> None:
-    with pytest.raises(InputError, match=f"--tp {tp}") as caught:
+    with pytest.raises(InputError, match=f"TP {tp} ") as caught:
         cache_cost(V3, BF16, tp=tp)
     assert "1, 2, 4, 8, 16, 32, 64, 128" in (caught.value.hint or "")
 
@@ -209,7 +214,7 @@ def test_kv_heads_divide_or_replicate_evenly(tp: int, fine: bool) -> None:
         rank = cache_cost(other, BF16, tp=tp).per_rank_bytes_per_token
         assert rank == max(1, 6 // tp) * 512
     else:
-        with pytest.raises(InputError, match=f"--tp {tp}"):
+        with pytest.raises(InputError, match=f"TP {tp} "):
             cache_cost(other, BF16, tp=tp)
 
 
@@ -248,8 +253,8 @@ def test_a_window_stops_growing(context: int, total: int) -> None:
     assert cost.cluster_total_bytes == 8 * cost.per_rank_total_bytes
 
 
-def test_a_cluster_holds_at_least_one_copy_of_windowed_heads() -> None:
-    """Windowed KV heads that do not divide by TP are refused, or rounded up: never lost."""
+def test_windowed_heads_that_tp_does_not_divide_are_refused() -> None:
+    """Rounding them down would lose heads: the cluster would hold less than one copy."""
     odd = model(
         GQA(heads=24, hidden_size=8, kv_heads=4, qk_head_dim=64, v_head_dim=64),
         2,
@@ -257,11 +262,11 @@ def test_a_cluster_holds_at_least_one_copy_of_windowed_heads() -> None:
     )
     whole = token_bytes(odd, BF16).windowed
     assert whole == 2 * 6 * 256
-    try:
-        rank = token_bytes(odd, BF16, tp=4).windowed
-    except InputError:
-        return
-    assert 4 * rank >= whole
+    with pytest.raises(InputError) as caught:
+        token_bytes(odd, BF16, tp=4)
+    assert str(caught.value) == "TP 4 leaves the 6 KV heads of a model neither divided nor evenly copied"
+    # where they divide, the cluster holds exactly one copy
+    assert 2 * token_bytes(odd, BF16, tp=2).windowed == whole
 
 
 # --- totals and pages
@@ -286,7 +291,7 @@ def test_pages_round_a_request_up(context: int, batch: int, block: int, total: i
 
 
 def test_one_of_context_and_batch_is_enough() -> None:
-    # cli.md: context 4096 and batch 1 by default
+    # docs/cost-model.md, section 2, "Totals": context 4096 and batch 1 by default
     assert cache_cost(V3, BF16, batch=2).total_bytes == 2 * 4096 * 70_272
     assert cache_cost(V3, BF16, context=10).total_bytes == 10 * 70_272
 
@@ -334,7 +339,7 @@ def test_indexer_of_dsv32() -> None:
     assert cost.bytes_per_token == 70_272 + 8052
     assert cost.latent_bytes_per_token == 70_272
     assert 100 * cost.indexer_bytes_per_token / 70_272 == pytest.approx(11.5, abs=0.05)
-    # 20.1 % of 656-byte rows (cost-model.md; sglang#11309)
+    # 20.1 % of 656-byte rows (sgl-project/sglang#11309)
     fp8 = cache_cost(V32, DS_MLA)
     assert fp8.latent_bytes_per_token is not None
     assert 100 * fp8.indexer_bytes_per_token / fp8.latent_bytes_per_token == pytest.approx(20.1, abs=0.05)
@@ -358,7 +363,8 @@ def test_indexer_keys_are_on_every_rank_and_on_mtp_layers() -> None:
 
 @pytest.mark.parametrize(("layers", "expected"), [(16, 2112), (31, 4092), (61, 8052)])
 def test_fewer_indexing_layers(layers: int, expected: int) -> None:
-    # engines.md C: 61 layers with freq 4 and offset 2 index on 16, with freq 2 on 31
+    # vllm 0.33.0 model_executor/models/deepseek_v2.py:1140-1168: 61 layers with freq 4 and offset 2 index on 16,
+    # with freq 2 on 31
     indexer = Indexer(heads=64, head_dim=128, topk=2048, layers=layers)
     assert cache_cost(replace(V32, indexer=indexer), BF16).indexer_bytes_per_token == expected
 
@@ -366,7 +372,7 @@ def test_fewer_indexing_layers(layers: int, expected: int) -> None:
 @pytest.mark.parametrize(
     ("freq", "offset", "total", "indexing"), [(1, 2, 61, 61), (4, 2, 61, 16), (2, 2, 61, 31), (4, 3, 78, 21)]
 )
-def test_the_predicate_of_section_2(freq: int, offset: int, total: int, indexing: int) -> None:
+def test_the_predicate_of_vllm(freq: int, offset: int, total: int, indexing: int) -> None:
     """A layer indexes iff max(layer - offset + 1, 0) % freq == 0; counted here, then by the config reader."""
     from mla_calc.models.config import model_from_config
 

@@ -1,4 +1,7 @@
-"""FLOP counts: the chapter's numbers, and counting one by one. Sources: cost-model.md 3, the chapter."""
+"""FLOP counts: the chapter's numbers, and counting one by one.
+
+Sources: docs/cost-model.md, section 3; the chapter.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Crossovers by FLOPs and by time, held against scans over Q. Sources: cost-model.md section 4, the chapter.
+"""Crossovers by FLOPs and by time, held against scans over Q.
 
-The scans evaluate the table of section 5 as ``tests.shapes`` writes it down, in whole numbers: a time is
+Sources: docs/cost-model.md, section 4; the chapter.
+
+The scans evaluate the table of its section 5 as ``tests.shapes`` writes it down, in whole numbers: a time is
 scaled by peak and bandwidth, so nothing is rounded and a tie is a tie.
 """
 
@@ -37,7 +39,7 @@ def fixed_and_dearer(mla: MLA) -> tuple[int, int]:
 
 
 def flop(mla: MLA, queries: int, context: int, pairs: int) -> tuple[int, int]:
-    """(absorbed, naive) by section 3: A*Q + ca*pairs against A*S + cn*pairs."""
+    """(absorbed, naive) by docs/cost-model.md, section 3: A*Q + ca*pairs against A*S + cn*pairs."""
     h, r, dn, dr, dv = mla.heads, mla.kv_lora_rank, mla.qk_nope_head_dim, mla.qk_rope_head_dim, mla.v_head_dim
     fold = 2 * r * h * (dn + dv)
     return fold * queries + 2 * h * (2 * r + dr) * pairs, fold * context + 2 * h * (dn + dr + dv) * pairs
@@ -94,7 +96,7 @@ def test_flashinfer_551_without_rope() -> None:
 
 
 def test_a_cold_prefill_never_favours_absorption() -> None:
-    # section 4: P = 0 gives 0
+    # docs/cost-model.md, section 4: P = 0 gives 0
     at = flop_crossover(DSV3, (0,)).by_context[0]
     assert (at.queries_causal, at.first_queries_naive_wins_causal) == (0, 1)
 
@@ -171,7 +173,7 @@ def test_the_causal_root_to_twelve_digits(mla: MLA, prefix: int) -> None:
 
 @pytest.mark.parametrize(("mla", "first"), [(EVEN_CORES, 2), (CHEAP_CORE, 1)], ids=["ca = cn", "ca < cn"])
 def test_without_a_dearer_core_there_is_no_crossover(mla: MLA, first: int) -> None:
-    # section 4: no finite limit, absorption wins wherever it wins at all
+    # docs/cost-model.md, section 4: no finite limit, absorption wins wherever it wins at all
     found = flop_crossover(mla, (16, 4096))
     assert (found.queries_limit, found.first_queries_naive_wins) == (None, None)
     assert found.first_context_absorbed_wins_at_one_query == first
@@ -199,7 +201,7 @@ def test_time_crossovers_of_section_4(ceilings: Ceilings, context: int, first: i
 
 
 def test_three_intervals_on_an_h20() -> None:
-    # section 4: causal, P = 16: naive from 8, absorbed again from 39, naive from 71
+    # docs/cost-model.md, section 4: causal, P = 16: naive from 8, absorbed again from 39, naive from 71
     found = causal_intervals(DSV3, Work(queries=1, context=16, row_bytes=1152), H20)
     assert [(interval.path, interval.from_queries, interval.to_queries) for interval in found] == [
         ("absorbed", 1, 7),

@@ -45,7 +45,7 @@ def flops_axes(**axes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def test_chapter_numbers_of_one_point() -> None:
-    """cost-model.md: folds of 33,554,432 and a core of 278,528 per pair; A * S and 81,920 per pair."""
+    """docs/cost-model.md, section 3: folds of 33,554,432 and a core of 278,528 per pair; A * S and 81,920 per pair."""
     (row,) = rows_of("flops", DSV3_61, **flops_axes())
     assert row["absorbed.flop"] == 33_554_432 + 278_528 * 4096
     assert row["naive.flop"] == 33_554_432 * 4096 + 81_920 * 4096
@@ -65,7 +65,7 @@ def test_order_of_rows_is_context_fastest() -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_contract_table(causal: bool) -> None:
-    """cost-model.md, section 5, written a second time in shapes.py."""
+    """docs/cost-model.md, section 5, written a second time in shapes.py."""
     setting = Setting(model=model(UNEVEN, 5), layout=BF16, causal=causal)
     row_bytes = 2 * 46
     for row in rows_of("flops", setting, tp=(1, 2, 6), batch=(1, 3), queries=(1, 7), context=(7, 100)):
@@ -234,7 +234,7 @@ def test_workspace_matches_the_scalar_engine() -> None:
 
 
 def test_tp_that_does_not_divide_is_refused() -> None:
-    with pytest.raises(InputError, match="--tp 3 does not divide the 128 heads"):
+    with pytest.raises(InputError, match="TP 3 does not divide the 128 heads"):
         check_grid(SWEEPS["flops"], DSV3_61, flops_axes(tp=(1, 3)))
 
 

@@ -1,4 +1,8 @@
-"""Bytes of a cached row by layout. Sources: cost-model.md section 2, engines.md C, FlashMLA's README."""
+"""Bytes of a cached row by layout.
+
+Sources: docs/cost-model.md, section 2; vllm 0.33.0 model_executor/layers/attention/mla_attention.py:1371-1401;
+v1/attention/backends/mla/flashmla_sparse.py of the same; deepseek-ai/FlashMLA@9241ae3 README.md:118-121.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,12 @@ SMALL = replace(DSV3, kv_lora_rank=256, qk_rope_head_dim=32)  # MiniCPM3-4B's wi
         ("bf16", 1152),
         ("fp8", 576),
         ("fp8_ds_mla", 656),  # 512 fp8 + 4 fp32 scales + 64 bf16
-        ("nvfp4_ds_mla", 352),  # 256 + 32 scales + 64 fp8 rope
-        ("fp4", 324),  # SGLang: 288 + 36
+        ("nvfp4_ds_mla", 352),  # 256 + 32 scales + 64 fp8 rope: flashmla_sparse.py:111-120
+        ("fp4", 324),  # 288 + 36: sglang 0.5.23 mem_cache/memory_pool.py:5133-5160
     ],
 )
 def test_dsv3_rows(layout: str, row: int) -> None:
-    # cost-model.md section 2, engines.md C and D.2
+    # docs/cost-model.md, section 2, which names a line of vLLM or SGLang for each
     assert latent_row_bytes(load_layout(layout), DSV3) == row
 
 
@@ -35,7 +39,7 @@ def test_dsv3_rows(layout: str, row: int) -> None:
     [
         (NOPE, "bf16", 1024),
         (NOPE, "fp8", 512),
-        (NOPE, "fp8_ds_mla", 656),  # engines.md C: the rope slot is kept, zeroed
+        (NOPE, "fp8_ds_mla", 656),  # flashmla_sparse.py:757-762: the rope slot is kept, zeroed
         (NOPE, "fp4", 256 + 32),
         (SMALL, "bf16", 576),
         (SMALL, "fp8", 288),

@@ -1,4 +1,7 @@
-"""The identity behind absorption, and RoPE breaking it. Sources: cost-model.md section 8, the chapter."""
+"""The identity behind absorption, and RoPE breaking it.
+
+Sources: docs/cost-model.md, section 8; the chapter; DeepSeek-V2, arXiv:2405.04434.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def test_another_scale_changes_the_function(scale: Callable[[int, int, int], flo
 @pytest.mark.parametrize(("queries", "context"), [(1, 2), (3, 5), (8, 8), (4, 40)])
 @pytest.mark.parametrize("mla", MLAS.values(), ids=MLAS)
 def test_both_forms_agree(mla: MLA, queries: int, context: int, seed: int) -> None:
-    # section 8: to 1e-12 in float64, whatever the shape
+    # docs/cost-model.md, section 8: to 1e-12 in float64, whatever the shape
     found = parity(mla, queries=queries, context=context, heads=2, seed=seed)
     errors = found.max_abs_error
     assert max(errors.scores, errors.probabilities, errors.output) <= found.tolerance == 1e-12
@@ -187,7 +190,7 @@ def test_rope_needs_a_fold_for_every_distance() -> None:
 @pytest.mark.parametrize(("queries", "context"), [(3, 5), (8, 8), (1, 40), (4, 40)])
 @pytest.mark.parametrize("mla", [DSV3, UNEVEN, EVEN_CORES, CHEAP_CORE], ids=["dsv3", "uneven", "even", "cheap"])
 def test_rope_on_the_rebuilt_key_breaks_absorption(mla: MLA, queries: int, context: int) -> None:
-    # section 8: shown numerically, one fold per distance j-i
+    # docs/cost-model.md, section 8: shown numerically, one fold per distance j-i
     found = parity(mla, queries=queries, context=context, heads=2, seed=11)
     assert found.rope_broken_error > 0.1
     assert found.rope_per_distance_error <= 1e-12

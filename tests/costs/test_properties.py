@@ -1,4 +1,4 @@
-"""What holds of every geometry. Source: cost-model.md sections 2 to 6; each law is stated at its test."""
+"""What holds of every geometry. Source: docs/cost-model.md, sections 2 to 6; each law is stated at its test."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_any_step_is_the_table_of_section_5(step: tuple[MLA, Work]) -> None:
 @given(steps())
 @MOST
 def test_the_folds_cost_one_tokens_up_projection(step: tuple[MLA, Work]) -> None:
-    """A both times (section 3): the folds of a query token, the up-projection of a context token."""
+    """A both times (docs/cost-model.md, section 3): a query token's folds, a context token's up-projection."""
     mla, work = step
     one = moved(work, queries=1, context=1, batch=1)
     fold, _, up = PATHS["absorbed"](mla, one)

@@ -90,7 +90,7 @@ def test_flop_and_bytes_of_layer_30_by_hand() -> None:
     flop = {
         "fused_qkv_a_proj": 2 * 7168 * 2112,
         "q_b_proj": 2 * 1536 * 24_576,
-        "rotary_emb": None,  # left out of the counts (cost-model.md section 1)
+        "rotary_emb": None,  # left out of the counts (docs/cost-model.md, section 1)
         "cache_write": 0,
         "q_fold": 2 * 128 * 128 * 512,
         "attention": 2 * 4096 * 128 * (576 + 512),
@@ -113,7 +113,8 @@ def test_flop_and_bytes_of_layer_30_by_hand() -> None:
     assert LAYER_30.layer_bytes == sum(moved.values())
 
 
-def test_weights_are_the_parameters_of_section_10() -> None:
+def test_weights_are_all_of_attentions_parameters() -> None:
+    # deepseek-ai/DeepSeek-V3@9b4e9788 inference/configs/config_671B.json:
     # H*Lq + Lq*h*(dn+dr) + H*(r+dr) + r*h*(dn+dv) + h*dv*H = 187.1 M
     parameters = sum(prod(item.weight_shape) for item in LAYER_30.steps if item.weight_shape)
     assert parameters == 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
@@ -143,7 +144,7 @@ def test_tp_8_splits_heads_and_nothing_else() -> None:
     cost = trace_cost(DSV3, Work(queries=1, context=4096, row_bytes=1152, tp=8))
     assert cost.geometries.mqa == (576, 1, 512)
     assert cost.geometries.mha == (192, 16, 128)
-    # the down-projection is copied on every rank (cost-model.md section 10)
+    # the down-projection has no head axis: its outputs are the latents, which every rank needs whole
     assert step(cost, "fused_qkv_a_proj").weight_shape == (7168, 2112)
     assert step(cost, "q_b_proj").shape == (1, 16 * 192)
     assert step(cost, "q_fold").shape == (16, 1, 512)

@@ -1,4 +1,8 @@
-"""Chunked prefill's buffers. Sources: cost-model.md section 6, vLLM's comment in the chapter, engines.md B."""
+"""Chunked prefill's buffers.
+
+Sources: docs/cost-model.md, section 6; vLLM's comment as the chapter quotes it; vllm 0.33.0
+model_executor/layers/attention/mla_attention.py, "mla_attention.py" below.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ def test_dsv3_defaults() -> None:
     assert cost.v_bytes == 2_147_483_648 == 2 * GIB
     assert cost.expansion_ratio == pytest.approx(42.67, abs=0.005)
     assert cost.expansion_ratio == 192 * 128 / 576
-    # engines.md B.3: kv_nope, then k beside it; only kv_nope is reserved by the profile run
+    # mla_attention.py:3043-3045, 2952: kv_nope, then k beside it; 934-947: the profile run reserves kv_nope alone
     assert cost.kv_nope_bytes == cost.reserved_bytes == 4 * GIB
     assert cost.transient_peak_bytes == 7 * GIB
     assert (cost.tp, cost.max_num_seqs, cost.block_size) == (1, 256, 64)
@@ -37,7 +41,7 @@ def test_the_comments_own_label_is_twice_its_formula() -> None:
 
 
 def test_the_older_cap_of_vllm_25290() -> None:
-    # engines.md B.1: 128k rows, "288mb / 6gb": 144 MiB and 6 GiB
+    # the comment before vllm-project/vllm#25290: 128k rows, "288mb / 6gb": 144 MiB and 6 GiB
     cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, rows_cap=128 * 1024)
     assert (cost.rows, cost.latent_bytes, cost.k_bytes) == (131_072, 144 * 2**20, 6 * GIB)
 
@@ -50,7 +54,7 @@ def test_transients_divide_by_tp_and_the_rows_do_not(tp: int) -> None:
     assert cost.k_bytes * tp == 3 * GIB
     assert cost.v_bytes * tp == 2 * GIB
     assert cost.transient_peak_bytes * tp == 7 * GIB
-    if tp == 8:  # engines.md B.3: 512 + 384 = 896 MiB
+    if tp == 8:  # half a gibibyte of kv_nope and 384 MiB of keys: 512 + 384 = 896 MiB
         assert cost.transient_peak_bytes == 896 * 2**20
 
 
@@ -82,7 +86,7 @@ def test_transients_divide_by_tp_and_the_rows_do_not(tp: int) -> None:
     ],
 )
 def test_rows_by_hand(length: int, requests: int, block: int, cap: int, rows: int) -> None:
-    # cost-model.md section 6: min(max(8*len, 4*seqs*block), cap), then aligned to the block
+    # mla_attention.py:2329-2354: min(max(8*len, 4*seqs*block), cap), then aligned to the block
     assert workspace_rows(length, requests, block, cap) == rows
     cost = workspace_cost(
         DSV3,
@@ -100,7 +104,7 @@ def test_rows_by_hand(length: int, requests: int, block: int, cap: int, rows: in
 
 
 def test_a_model_without_rope_has_no_copy_of_its_keys() -> None:
-    # engines.md B.3: "NoPE (rope 0): no copy"
+    # mla_attention.py:2952: without a rotated part no keys are assembled
     cost = workspace_cost(NOPE, max_model_len=DSV3_LENGTH, cache_bytes_per_token=11_264)
     assert cost.kv_nope_bytes == 65_536 * 64 * 512 * 2 == 4 * GIB
     assert cost.transient_peak_bytes == cost.kv_nope_bytes
@@ -119,7 +123,7 @@ def test_uneven_widths_by_hand() -> None:
 
 
 def test_a_gibibyte_of_it_is_15_279_tokens() -> None:
-    # cost-model.md section 6
+    # docs/cost-model.md, section 6
     assert GIB // cache_cost(model(DSV3, 61), load_layout("bf16")).bytes_per_token == 15_279
 
 

@@ -1,4 +1,7 @@
-"""Ceilings, the ridge and the bound. Sources: cost-model.md section 5, the chapter, published.yaml."""
+"""Ceilings, the ridge and the bound.
+
+Sources: docs/cost-model.md, section 5; the chapter; the datasheets that the GPU presets name.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.shapes import GPUS, H20, H100
 
 @pytest.mark.parametrize("name", GPUS)
 def test_datasheet_ceilings_are_whole_numbers(name: str) -> None:
-    # the chapter: 989.4 TFLOP/s, 3.35 TB/s; gpus.md for the others
+    # the chapter: 989.4 TFLOP/s, 3.35 TB/s; the others by the datasheets that their presets name
     ceilings = datasheet_ceilings(load_gpu(name), "bf16")
     assert ceilings == GPUS[name]
     assert type(ceilings.flop_per_s) is int
@@ -23,12 +26,12 @@ def test_datasheet_ceilings_are_whole_numbers(name: str) -> None:
 
 
 def test_h800_has_h100_ceilings() -> None:
-    # cost-model.md section 5: 156.4 "on an H100 or H800"
+    # docs/cost-model.md, section 5: 156.4 "on an H100 or H800"
     assert datasheet_ceilings(load_gpu("h800"), "bf16") == H100
 
 
 def test_the_peak_follows_the_products_dtype() -> None:
-    # gpus.md: H100 fp8 dense 1978.9 TFLOP/s; the bandwidth stays
+    # 132 SMs * 8192 dense fp8 FLOP per clock * 1830 MHz = 1978.9 TFLOP/s; the bandwidth stays
     fp8 = datasheet_ceilings(load_gpu("h100"), "fp8")
     assert fp8 == Ceilings(1_978_900_000_000_000, 3_350_000_000_000)
 

@@ -1,4 +1,8 @@
-"""Reading a model's own config. Expected figures are those of facts/models.yaml and models.md, by model."""
+"""Reading a model's own config.
+
+The fixtures have the keys and values of the models' configs; the preset of each model names where that config was
+read. Expected bytes are arithmetic on those values.
+"""
 
 from __future__ import annotations
 
@@ -50,26 +54,26 @@ def refusal(config: Any) -> str:
     return message
 
 
-# What is accepted. Bytes per token in bf16 are `kv_bytes_per_token_bf16` of facts/models.yaml.
+# What is accepted. Bytes per token in bf16: caches * values per row * 2, full-attention layers alone.
 
 
 @pytest.mark.parametrize(
     ("name", "per_token_bf16"),
     [
-        ("flat-mla.json", 70272),  # DeepSeek-V3
-        ("nested-text-config.json", 70272),  # Kimi-K2.5, variation 1
-        ("native-deepseek.json", 31104),  # DeepSeek-V2-Lite, variations 5, 8 and 15
-        ("params-json/params.json", 70272),  # Mistral-Large-3, variation 15
-        ("renamed-pangu-keys.json", 70272),  # openPangu-Ultra-MoE-718B, variation 15
-        ("v-head-dim-absent.json", 35712),  # MiniCPM3-4B, variation 7
-        ("two-caches-per-layer.json", 64512),  # LongCat-Flash-Chat, variation 8
-        ("hybrid-1-indexed.json", 27648),  # Kimi-K3, variation 12
-        ("hybrid-0-indexed-rope-0.json", 11264),  # GLM-5.3-Flash, variations 7 and 12
-        ("layer-group-size.json", 8064),  # Ling-3.0-flash, variation 12
-        ("indexer-freq.json", 89856),  # GLM-5.2, variation 13
-        ("gqa-head-dim-absent.json", 131072),  # Mixtral-8x7B, variation 6
-        ("window-bits.json", 23040),  # MiMo-V2-Flash, its full layers only
-        ("window-period.json", 81920),  # Gemma-3-27B, its full layers only
+        ("flat-mla.json", 70272),  # DeepSeek-V3: 61 * 576 * 2
+        ("nested-text-config.json", 70272),  # Kimi-K2.5: 61 * 576 * 2, nested in text_config
+        ("native-deepseek.json", 31104),  # DeepSeek-V2-Lite: 27 * 576 * 2, n_layers, q_lora_rank 0
+        ("params-json/params.json", 70272),  # Mistral-Large-3: 61 * 576 * 2
+        ("renamed-pangu-keys.json", 70272),  # openPangu-Ultra-MoE-718B: 61 * 576 * 2
+        ("v-head-dim-absent.json", 35712),  # MiniCPM3-4B: 62 * 288 * 2
+        ("two-caches-per-layer.json", 64512),  # LongCat-Flash-Chat: 28 * 2 * 576 * 2
+        ("hybrid-1-indexed.json", 27648),  # Kimi-K3: 24 of 93 layers, 24 * 576 * 2
+        ("hybrid-0-indexed-rope-0.json", 11264),  # GLM-5.3-Flash: 11 of 45 layers, 11 * 512 * 2
+        ("layer-group-size.json", 8064),  # Ling-3.0-flash: 7 of 42 layers, 7 * 576 * 2
+        ("indexer-freq.json", 89856),  # GLM-5.2: 78 * 576 * 2
+        ("gqa-head-dim-absent.json", 131072),  # Mixtral-8x7B: 32 * 8 * 256 * 2
+        ("window-bits.json", 23040),  # MiMo-V2-Flash, its full layers only: 9 * 4 * 320 * 2
+        ("window-period.json", 81920),  # Gemma-3-27B, its full layers only: 10 * 16 * 256 * 2
     ],
 )
 def test_cache_per_token(name: str, per_token_bf16: int) -> None:
@@ -126,7 +130,7 @@ def test_wrappers(wrapper: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
-def test_dtype_quantization_and_rope_keys_change_nothing(key: str) -> None:  # variations 2, 3 and 10
+def test_dtype_quantization_and_rope_keys_change_nothing(key: str) -> None:
     more = {
         key: "bfloat16",
         "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
@@ -152,7 +156,9 @@ def test_absent_query_latent_is_noted() -> None:  # Mistral-Large-4
 
 
 @pytest.mark.parametrize("width", [0, 64, 72, 192, 576, None])
-def test_head_dim_is_never_used_under_mla(width: int | None) -> None:  # variation 6
+def test_head_dim_is_never_used_under_mla(
+    width: int | None,
+) -> None:  # GLM-5 has 64, Kimi-Linear 72, GLM-5.2 192, Sarvam 576
     assert model_from_config(mla(head_dim=width), "x.json").mla == read("flat-mla.json").mla
 
 
@@ -162,7 +168,7 @@ def test_kv_heads_are_never_used_under_mla(kv_heads: int | None) -> None:
 
 
 @pytest.mark.parametrize("model_type", ["deepseek_v4", "llama", "sarvam_mla", None, 7])
-def test_mla_is_decided_by_keys_not_by_name(model_type: object) -> None:  # variation 16
+def test_mla_is_decided_by_keys_not_by_name(model_type: object) -> None:
     assert model_from_config(mla(model_type=model_type), "x.json").mla == read("flat-mla.json").mla
 
 
@@ -188,7 +194,7 @@ def test_longcat_may_repeat_its_layers(hidden_layers: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "n_mtp_layers"])
-def test_mtp_layers(key: str) -> None:  # variation 11
+def test_mtp_layers(key: str) -> None:
     config = {**without(mla(), "num_nextn_predict_layers"), key: 3}
     assert model_from_config(config, "x.json").mtp_layers == 3
 
@@ -205,7 +211,7 @@ def test_no_word_on_mtp_layers() -> None:
         ("params-json/params.json", 294912),  # 8192 * 36
     ],
 )
-def test_context(name: str, context: int) -> None:  # variation 9
+def test_context(name: str, context: int) -> None:
     assert read(name).max_position_embeddings == context
 
 
@@ -221,12 +227,12 @@ def test_two_spellings_that_agree() -> None:
 # GQA
 
 
-def test_gqa_with_keys_and_values_of_their_own_widths() -> None:  # MiMo-V2-Flash, variation 7
+def test_gqa_with_keys_and_values_of_their_own_widths() -> None:  # MiMo-V2-Flash
     model = read("window-bits.json")
     assert model.gqa == GQA(heads=64, hidden_size=4096, kv_heads=4, qk_head_dim=192, v_head_dim=128)
     assert model.windowed == Windowed(layers=39, window=128, kv_heads=8, qk_head_dim=192, v_head_dim=128)
     full, bounded = 9 * model.attention.row_values, 39 * model.windowed.row_values
-    assert 2 * (full + bounded) == 222720  # kv_bytes_per_token_bf16
+    assert 2 * (full + bounded) == 222720  # (9 * 4 + 39 * 8) * 320 * 2
 
 
 def test_gqa_head_dim_is_taken_where_given() -> None:  # Qwen3-32B: 128, where 5120 / 64 is 80
@@ -307,7 +313,7 @@ def test_find_config_in_a_folder_without_one(tmp_path: Path) -> None:
         ([512], "[512]"),
     ],
 )
-def test_kv_lora_rank_that_is_no_rank(value: object, shown: str) -> None:  # variation 4
+def test_kv_lora_rank_that_is_no_rank(value: object, shown: str) -> None:
     assert refusal(mla(kv_lora_rank=value)) == (
         f"glm/config.json: kv_lora_rank is {shown}: an MLA config needs a positive integer there"
     )
@@ -317,7 +323,7 @@ def test_mla_switched_off_under_an_mla_name() -> None:  # DeepSeek-OCR
     assert "language_config.kv_lora_rank is null" in refusal(fixture("kv-lora-rank-null.json"))
 
 
-def test_compressed_attention() -> None:  # DeepSeek-V4-Flash, variation 14
+def test_compressed_attention() -> None:  # DeepSeek-V4-Flash
     assert "compress_ratios is [0, 0, 4, 128" in refusal(fixture("compress-ratios.json"))
 
 

@@ -1,4 +1,4 @@
-"""The model presets: every file is a valid record, and its cache is what the facts say, to the byte."""
+"""The model presets: every file is a valid record, and its cache is what its sources say, to the byte."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from mla_calc.schema import build
 FILES = preset_files("models")
 
 # Bytes per token of the main cache in bf16 (full-attention layers alone, MTP layers and indexer keys apart),
-# transformer layers, query heads. Written by hand from the gathered facts (models.yaml, 2026-11-29:
-# kv_bytes_per_token_bf16, and kv_bytes_per_token_bf16_full_layers_only where layers have windows), whose own
-# sources are the configs that each preset names.
+# transformer layers, query heads. Written by hand, as caches * values per row * 2, from the configs that
+# each preset names under `sources` (read on 2026-11-29).
 FACTS = {
     "a.x-k1": (70_272, 61, 64),
     "deepseek-67b": (389_120, 95, 64),
@@ -131,14 +130,14 @@ def test_there_are_presets_of_both_kinds():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_preset_has_the_cache_that_the_facts_say(path: Path):
+def test_a_preset_has_the_cache_of_its_config(path: Path):
     model = load(path)
     bytes_per_token = model.cached_layers * model.attention.row_values * 2
     assert (bytes_per_token, model.transformer_layers, model.attention.heads) == FACTS[path.stem]
 
 
 @pytest.mark.parametrize(("stem", "expected"), WITH_WINDOWED.items())
-def test_windowed_layers_add_what_the_facts_say(stem: str, expected: int):
+def test_windowed_layers_add_what_their_configs_say(stem: str, expected: int):
     model = preset(stem)
     windowed = model.windowed
     assert windowed is not None
@@ -147,7 +146,7 @@ def test_windowed_layers_add_what_the_facts_say(stem: str, expected: int):
 
 
 @pytest.mark.parametrize(("stem", "expected"), INDEXER_BYTES.items())
-def test_indexers_cache_what_the_facts_say(stem: str, expected: int):
+def test_indexers_cache_what_their_configs_say(stem: str, expected: int):
     indexer = preset(stem).indexer
     assert indexer is not None
     assert indexer.layers * (indexer.head_dim + 4) == expected * indexer.pool

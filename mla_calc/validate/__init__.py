@@ -1,1 +1,0 @@
-"""Measurement on a real GPU against the predictions."""
