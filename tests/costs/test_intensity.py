@@ -143,7 +143,7 @@ def test_gqa_has_no_heads_at_the_ridge() -> None:
 
 @pytest.mark.parametrize("layout", ["bf16", "fp8_ds_mla"])
 def test_tps_and_layouts_that_do_not_fit(layout: str) -> None:
-    with pytest.raises(InputError, match="--tp 3"):
+    with pytest.raises(InputError, match="TP 3 "):
         intensity_cost(V3, load_layout(layout), (1, 3))
     if layout == "fp8_ds_mla":
         with pytest.raises(InputError, match=layout):

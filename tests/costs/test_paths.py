@@ -205,7 +205,6 @@ def test_without_a_gpu_there_are_no_bounds() -> None:
 @pytest.mark.parametrize("point", POINTS, ids=str)
 def test_flops_cost_sums_its_kernels(point: tuple[int, ...], causal: bool) -> None:
     q, s, b, t, row = point
-    t = gcd(t, mla.heads)  # a TP that divides the heads
     pairs = brute_pairs(q, s, causal)
     cost = flops_cost(DSV3, 61, Work(queries=q, context=s, row_bytes=row, batch=b, tp=t, causal=causal), H100)
     table = kernel_table(DSV3, q, s, pairs, row=row, b=b, t=t)
