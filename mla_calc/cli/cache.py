@@ -206,12 +206,6 @@ def _explanations(model: Model, layout: Layout, costs: list[CacheCost], mtp: int
 
     cost = costs[0]
     names = formulas.attention_names(model, layout, tp=cost.tp, mtp_layers=mtp)
-    names |= {
-        "bytes_per_token": cost.bytes_per_token,
-        "indexer_bytes_per_token": cost.indexer_bytes_per_token,
-        "windowed_bytes_per_token": cost.windowed_bytes_per_token,
-        "context": cost.context or 0,
-        "batch": cost.batch or 0,
-    }
+    names |= formulas.figures_of(cost)
     texts = formulas.cache_formulas(model, layout, cost.total_bytes is not None)
     return request.explanations(texts, names, single=len(costs) == 1)

@@ -185,7 +185,7 @@ def _explanations(
     from ..costs import formulas  # only where they are asked for: start-up counts
 
     work, cost = costs[0]
-    texts = formulas.flops_formulas(ceilings is not None)
+    texts = formulas.flops_formulas(ceilings is not None, work.causal)
     names = {
         **formulas.attention_names(model, layout, tp=cost.tp),
         **formulas.work_names(work, cost.pairs),

@@ -7,7 +7,8 @@ in and compares it with the figure, for many models, so the two cannot drift apa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ..hardware.roofline import Ceilings
 from ..models.attention import GQA, MLA, Model
@@ -78,15 +79,46 @@ def cache_formulas(model: Model, layout: Layout, with_totals: bool) -> dict[str,
     )
     formulas["per_rank_bytes_per_token"] = Formula(per_rank, "a latent row has no head axis; KV heads shard over TP")
     formulas["cluster_bytes_per_token"] = Formula(f"tp * ({per_rank})", "every rank's share together")
+    if model.mla:
+        formulas["expanded_per_rank_bytes_per_token"] = Formula(
+            "layers * heads_per_rank * (qk_nope_head_dim + qk_rope_head_dim + v_head_dim) * 2", "heads divide over TP"
+        )
     if with_totals:
-        request = "(context * bytes_per_token + min(context, window) * windowed_bytes_per_token)"
-        formulas["total_bytes"] = Formula(f"batch * {request}", "one copy")
+        formulas |= _total_formulas(bool(model.windowed))
     return formulas
 
 
-def flops_formulas(with_bounds: bool) -> dict[str, Formula]:
+def _total_formulas(windowed: bool) -> dict[str, Formula]:
+    """Formulas of the totals; a windowed layer holds no more than its window."""
+    page = "-(-{0} // block_size) * block_size"
+    kept = "min(context, window)"
+    copy = "context * bytes_per_token"
+    paged = f"{page.format('context')} * bytes_per_token"
+    rank = "context * per_rank_bytes_per_token"
+    if windowed:
+        bounded = "windowed_layers * windowed_kv_heads_per_rank * bytes_per_windowed_kv_head"
+        copy += f" + {kept} * windowed_bytes_per_token"
+        paged += f" + {page.format(kept)} * windowed_bytes_per_token"
+        rank += f" + {kept} * {bounded}"
+    return {
+        "total_bytes": Formula(f"batch * ({copy})", "one copy"),
+        "allocated_bytes": Formula(f"batch * ({paged})", "one copy, each request in whole pages"),
+        "per_rank_total_bytes": Formula(f"batch * ({rank})", "what one rank holds of it"),
+        "cluster_total_bytes": Formula(f"tp * batch * ({rank})", "every rank's share together"),
+    }
+
+
+def figures_of(cost: Any) -> dict[str, int | float]:
+    """The figures of a record under their own names, for formulas that build on one another."""
+    values = {item.name: getattr(cost, item.name) for item in fields(cost)}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def flops_formulas(with_bounds: bool, causal: bool) -> dict[str, Formula]:
     """Formulas of the ``flops`` figures; kernels' own figures are named like ``absorbed_q_fold_flop``."""
     formulas = {path: Formula(text, CHAPTER + "what it costs") for path, text in _FLOPS_CONSTANTS.items()}
+    triangle = "queries * (context - queries) + queries * (queries + 1) // 2"
+    formulas["pairs"] = Formula(triangle if causal else "queries * context", "query-key pairs of one request")
     for path, kernels in _KERNELS.items():
         for index, (kernel, (flop, moved)) in enumerate(kernels.items()):
             at, name = f"{path}.kernels[{index}]", f"{path}_{kernel}"
@@ -102,6 +134,11 @@ def flops_formulas(with_bounds: bool) -> dict[str, Formula]:
             summed = " + ".join(_bound(f"{path}_{kernel}") for kernel in kernels)
             formulas[f"{path}.bound_s"] = Formula(summed, "one kernel after another")
             formulas[f"{path}.total_bound_s"] = Formula(f"layers * ({summed})", "all layers that cache")
+            flop, moved = (
+                " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels) for figure in ("flop", "bytes")
+            )
+            overlapped = f"max(({flop}) / peak_flop_per_s, ({moved}) / bandwidth_bytes_per_s)"
+            formulas[f"{path}.overlapped_bound_s"] = Formula(overlapped, "all compute over all traffic")
     return formulas
 
 
@@ -128,6 +165,7 @@ _FLOPS_CONSTANTS = {
     "absorbed_core_flop_per_pair": f"2 * heads_per_rank * {_LATENT}",
     "core_ratio": f"{_LATENT} / {_EXPANDED}",
     "materialized_bytes_per_context_token": f"heads_per_rank * {_EXPANDED} * activation_bytes",
+    "fold_to_core_ratio": f"kv_lora_rank * (qk_nope_head_dim + v_head_dim) * queries / ({_LATENT} * pairs)",
     "merged_output_projection_ratio": "kv_lora_rank / v_head_dim",
 }
 _KERNELS = {
@@ -187,6 +225,7 @@ def crossover_formulas(has_limit: bool) -> dict[str, Formula]:
     fold = "kv_lora_rank * (qk_nope_head_dim + v_head_dim)"
     dearer = "(2 * kv_lora_rank - qk_nope_head_dim - v_head_dim)"
     cite = CHAPTER + "the rectangular comparison; heads and TP cancel"
+    product = f"2 * {fold} * context / {dearer}"
     formulas = {
         "flop.first_context_absorbed_wins_at_one_query": Formula(f"{fold} // ({fold} - {dearer}) + 1", cite),
     }
@@ -195,6 +234,10 @@ def crossover_formulas(has_limit: bool) -> dict[str, Formula]:
             "flop.queries_limit": Formula(f"{fold} / {dearer}", cite),
             "flop.first_queries_naive_wins": Formula(f"{fold} // {dearer} + 1", cite),
             "flop.by_context[0].queries_rectangular": Formula(f"{fold} / ({fold} / context + {dearer})", cite),
+            "flop.by_context[0].queries_causal": Formula(
+                f"{product} / (((context + 0.5) ** 2 + {product}) ** 0.5 + context + 0.5)",
+                "the positive root of the causal comparison, written without cancellation",
+            ),
         }
     return formulas
 
@@ -246,6 +289,7 @@ def attention_names(model: Model, layout: Layout, *, tp: int, mtp_layers: int = 
         names |= {
             "windowed_layers": model.windowed.layers,
             "windowed_kv_heads": model.windowed.kv_heads,
+            "windowed_kv_heads_per_rank": kv_heads_per_rank(model.windowed, tp),
             "bytes_per_windowed_kv_head": head_bytes(layout, model.windowed),
         }
     names["window"] = model.windowed.window if model.windowed else 0

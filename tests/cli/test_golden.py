@@ -141,3 +141,28 @@ def test_engines_beside_the_crossover(cli: Any) -> None:
     assert found["FLASH_ATTN_MLA"] == 512
     assert found["TRITON_MLA"] == 1
     assert [entry["threshold"] for entry in engines if entry["counts"] == "prefix"] == [8192]
+
+
+def test_engines_of_another_vendor(cli: Any) -> None:
+    """No CUDA backend stands beside an AMD GPU, and none at all beside a TPU."""
+    amd = cli("crossover --model dsv3 --gpu mi300x -f json").results["engines"]
+    # vllm 0.33.0 vllm/platforms/rocm.py:531-551: the dense backends of ROCm that its registry names
+    assert {entry["backend"] for entry in amd} == {"ROCM_AITER_MLA", "ROCM_AITER_TRITON_MLA"}
+    answer = cli("crossover --model dsv3 --gpu tpu-v6e -f json")
+    assert answer.results["engines"] == []
+    assert "No threshold" in answer.out
+
+
+def test_default_tps_of_intensity_fit_every_model(tmp_path: Path, cli: Any) -> None:
+    # 40 heads over 10 KV heads: 1 and 2 divide both, 4 leaves the KV heads undivided
+    config = {"num_hidden_layers": 2, "num_attention_heads": 40, "num_key_value_heads": 10, "hidden_size": 5120}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    for line in (f"intensity --model {path}", f"intensity --model dsv3 --vs {path}"):
+        assert [row["tp"] for row in cli(f"{line} -f json").results["by_tp"]] == [1, 2]
+
+
+def test_without_arguments_help_is_printed(cli: Any) -> None:
+    answer = cli("")
+    assert answer.code == 0
+    assert "Usage" in answer.out

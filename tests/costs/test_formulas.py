@@ -80,13 +80,7 @@ def test_cache(item: Model, layout: Layout, totals: dict[str, Any]) -> None:
             if not fits(item, layout, tp):
                 continue
             cost = cache_cost(item, layout, tp=tp, mtp_layers=mtp, **totals)
-            names = formulas.attention_names(item, layout, tp=tp, mtp_layers=mtp) | {
-                "bytes_per_token": cost.bytes_per_token,
-                "indexer_bytes_per_token": cost.indexer_bytes_per_token,
-                "windowed_bytes_per_token": cost.windowed_bytes_per_token,
-                "context": cost.context or 0,
-                "batch": cost.batch or 0,
-            }
+            names = formulas.attention_names(item, layout, tp=tp, mtp_layers=mtp) | formulas.figures_of(cost)
             seen += check(formulas.cache_formulas(item, layout, bool(totals)), names, cost)
     assert seen or not fits(item, layout, 1)
 
@@ -129,7 +123,7 @@ def test_flops(item: Model, causal: bool, ceilings: Ceilings | None) -> None:
                     **formulas.kernel_names(cost),
                     **formulas.ceiling_names(ceilings),
                 }
-                texts = formulas.flops_formulas(ceilings is not None)
+                texts = formulas.flops_formulas(ceilings is not None, causal)
                 assert ("absorbed.bound_s" in texts) == (ceilings is not None)
                 seen += check(texts, names, cost)
     assert seen
@@ -161,7 +155,7 @@ def test_crossover(item: Model, context: int) -> None:
     has_limit = flop.queries_limit is not None
     assert has_limit == (2 * item.mla.kv_lora_rank > item.mla.qk_nope_head_dim + item.mla.v_head_dim)
     names = {**formulas.attention_names(item, LAYOUTS["bf16"], tp=1), "context": context}
-    assert check(formulas.crossover_formulas(has_limit), names, {"flop": flop}) == (4 if has_limit else 1)
+    assert check(formulas.crossover_formulas(has_limit), names, {"flop": flop}) == (5 if has_limit else 1)
 
 
 @pytest.mark.parametrize(
