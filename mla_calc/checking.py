@@ -174,7 +174,10 @@ def _claimed_twice(mappings: Sequence[tuple[Path, dict[str, Any]]]) -> list[Fail
 
 
 def _lower_names(mapping: dict[str, Any], path: Path) -> set[str]:
-    return {name.lower() for name in names_of(mapping, path) if name}
+    """Every name that must be one preset's own: those it answers to, and the devices that it is for."""
+    devices = mapping.get("device_names")
+    named = [*names_of(mapping, path), *(map(str, devices) if isinstance(devices, list) else ())]
+    return {name.lower() for name in named if name}
 
 
 def _label(path: Path) -> str:

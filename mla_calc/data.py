@@ -15,6 +15,8 @@ from typing import Any
 from .errors import InputError, nearest, shown
 
 MAX_FILE_BYTES = 4 << 20
+MAX_YAML_CHARACTERS = 1 << 18
+"""YAML takes seconds a megabyte; the largest preset here has some 20 kB."""
 MAX_DEPTH = 64
 FILE_SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -92,6 +94,8 @@ def parse_yaml(text: str, where: str) -> Any:
     """``text`` as YAML by the C loader: one document, no anchors, no tags, no key twice."""
     import yaml
 
+    if len(text) > MAX_YAML_CHARACTERS:
+        raise InputError(f"{where}: {len(text):,} characters of YAML; at most {MAX_YAML_CHARACTERS:,} are read")
     try:
         _check_events(text, where)
         return yaml.load(text, Loader=_strict_loader())

@@ -33,7 +33,11 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> str | None:
     return "did you mean " + ", ".join(by_lower[match] for match in close) + "?"
 
 
+YAML_WORDS = {"None": "null", "True": "true", "False": "false"}
+
+
 def shown(value: object, most: int = 60) -> str:
     """``value`` as an error message quotes it: its repr, on one line, cut to ``most`` characters."""
-    text = repr(value)
+    text = YAML_WORDS.get(str(value)) if value is None or isinstance(value, bool) else None
+    text = text or (str(value) if hasattr(value, "isoformat") else repr(value))
     return text if len(text) <= most else text[: most - 3] + "..."

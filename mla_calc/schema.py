@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import ConfigDict, Strict, TypeAdapter, ValidationError
+from annotated_types import Ge, Gt, Le
+from pydantic import AfterValidator, ConfigDict, Strict, TypeAdapter, ValidationError
 
 from .errors import InputError, nearest, shown
 
@@ -17,7 +17,17 @@ Record = TypeVar("Record")
 
 MAX_DIMENSION = 1 << 24
 
-Text = Annotated[str, Strict(), MinLen(1)]
+
+def _printable(text: str) -> str:
+    """Refuse blank texts and control characters, which a terminal would obey."""
+    if not text.strip():
+        raise ValueError("is blank")
+    if not text.isprintable():
+        raise ValueError(f"holds a character that cannot be printed: {shown(text)}")
+    return text
+
+
+Text = Annotated[str, Strict(), AfterValidator(_printable)]
 Dimension = Annotated[int, Strict(), Gt(0), Le(MAX_DIMENSION)]
 """A size that is at least 1: heads, a rank, a width, a number of layers."""
 Count = Annotated[int, Strict(), Ge(0), Le(MAX_DIMENSION)]

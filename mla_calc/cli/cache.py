@@ -83,7 +83,7 @@ def _report(
         results=request.results_of([plain(cost) for cost in costs], single),
         tables=_single_tables(model, first) if single else (_list_table(costs),),
         sentence=_sentence(model, first),
-        notes=(*_notes(model, first), *vs_notes),
+        notes=(*_notes(model, first), *request.context_notes(model, (cost.context for cost in costs)), *vs_notes),
         sources=request.source_list(sources),
         input_sources=sources,
     )
@@ -114,7 +114,8 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
     else:
         rows.append(row("keys and values", "bytes_per_token", rank, cluster))
     if cost.windowed_layers:
-        rows.append(row(f"{cost.windowed_layers} layers, window {cost.window:,}", "windowed_bytes_per_token"))
+        label = f"{cost.windowed_layers} layers, window {cost.window:,}"
+        rows.append(row(label, "windowed_bytes_per_token", "windowed_per_rank_bytes_per_token"))
     if model.mla:
         rows.append(
             row(
@@ -146,21 +147,24 @@ def _total_table(cost: CacheCost) -> Table:
 
 
 def _list_table(costs: list[CacheCost]) -> Table:
-    totals = costs[0].total_bytes is not None
+    totals, vs = costs[0].total_bytes is not None, costs[0].vs
     headers: tuple[str, ...] = ("TP", "per token", "per rank", "cluster")
     if totals:
         headers = ("TP", "batch", "context", "per token", "per rank", "one copy", "on each rank", "cluster")
     rows = []
     for index in range(len(costs)):
         at = f"[{index}]."
-        tokens = (Cell(at + "bytes_per_token", "bytes"), Cell(at + "per_rank_bytes_per_token", "bytes"))
+        cells = [Cell(at + "bytes_per_token", "bytes"), Cell(at + "per_rank_bytes_per_token", "bytes")]
         if totals:
             names = ("total_bytes", "per_rank_total_bytes", "cluster_total_bytes")
-            sizes = (Cell(at + name, "binary") for name in names)
-            rows.append((Cell(at + "tp"), Cell(at + "batch"), Cell(at + "context"), *tokens, *sizes))
+            axes = [Cell(at + "tp"), Cell(at + "batch"), Cell(at + "context")]
+            cells = axes + cells + [Cell(at + name, "binary") for name in names]
         else:
-            rows.append((Cell(at + "tp"), *tokens, Cell(at + "cluster_bytes_per_token", "bytes")))
-    return Table(headers, tuple(rows))
+            beside = [Cell(f"{at}vs[{number}].cluster_bytes_per_token", "bytes") for number in range(len(vs))]
+            cells = [Cell(at + "tp"), *cells, Cell(at + "cluster_bytes_per_token", "bytes"), *beside]
+        rows.append(tuple(cells))
+    named = () if totals else tuple(f"{other.model}, cluster" for other in vs)
+    return Table(headers + named, tuple(rows))
 
 
 def _sentence(model: Model, cost: CacheCost) -> str:

@@ -16,6 +16,23 @@ def gpus(incomplete: str) -> list[str]:
     return _names("gpus", incomplete) + [name for name in ("auto",) if name.startswith(incomplete.lower())]
 
 
+def engines(incomplete: str) -> list[str]:
+    """Engine releases, the last of a list completed."""
+    return _listed("engines", incomplete)
+
+
+def comparators(incomplete: str) -> list[str]:
+    """Model names, the last of a list ``a,b`` completed."""
+    return _listed("models", incomplete)
+
+
+def mma_dtypes(incomplete: str) -> list[str]:
+    """Dtypes of a product's operands that begin with ``incomplete``."""
+    from ..hardware.gpu import DTYPES
+
+    return [name for name in DTYPES if name.startswith(incomplete)]
+
+
 def layouts(incomplete: str) -> list[str]:
     """Cache layouts that begin with ``incomplete``."""
     return _names("layouts", incomplete)
@@ -29,6 +46,11 @@ def anything(incomplete: str) -> list[str]:
 def formats(incomplete: str) -> list[str]:
     """Output formats that begin with ``incomplete``."""
     return [name for name in ("table", "json", "csv", "markdown") if name.startswith(incomplete)]
+
+
+def _listed(kind: str, incomplete: str) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in _names(kind, last)]
 
 
 def _names(kind: str, incomplete: str) -> list[str]:

@@ -19,13 +19,17 @@ from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
-from . import options, request
+from . import complete, options, request
 
 app = options.command_app()
 
 Engines = Annotated[
     list[str] | None,
-    typer.Option("--engine", help="Engine releases whose thresholds stand beside: vllm@0.29, ..."),
+    typer.Option(
+        "--engine",
+        help="Engine releases whose thresholds stand beside: vllm@0.29, ...",
+        autocompletion=complete.engines,
+    ),
 ]
 NEWEST = ("vllm", "sglang")
 
@@ -200,7 +204,7 @@ def _stretches(intervals: tuple[Interval, ...]) -> str:
 
 def _sentence(flop: FlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
     if flop.queries_limit is None:
-        text = "The absorbed core is no dearer per pair than the naive one: by FLOPs absorption wins at every length"
+        text = "The absorbed core is no dearer per pair than the naive one: by FLOPs naive wins at no length"
     else:
         limit = f"{fmt.number(flop.queries_limit)} queries, so naive wins first at {flop.first_queries_naive_wins:,}"
         text = f"By FLOPs a long context tends to {limit}; heads and TP cancel"
@@ -228,6 +232,7 @@ def _notes(
         notes.append("No preset records a measured crossover yet (measured: null).")
     if thresholds:
         notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
+        notes.append("Every backend for such a GPU is shown: cache dtype and row width may rule some of them out.")
     else:
         notes.append("No threshold of these engines was read for this model and GPU.")
     if model.indexer:

@@ -88,7 +88,7 @@ def _report(
         results=request.results_of([plain(cost) for cost in records], single),
         tables=_single_tables(first) if single else (_list_table(records),),
         sentence=_sentence(first) if single else "",
-        notes=tuple(_notes(model, gpu)),
+        notes=(*_notes(model, gpu), *request.context_notes(model, (cost.context for cost in records))),
         sources=request.source_list(sources),
         input_sources=sources,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
-from ..sizes import parse_count, parse_counts
+from ..sizes import parse_counts
 from . import options, request
 
 app = options.command_app()
@@ -47,13 +47,16 @@ def intensity(
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     beside, vs_notes = request.comparators(vs, layout)
     tps = _tps(tp, (loaded, *(other for other, _ in beside)))
-    new = parse_count(queries, "--queries")
-    cost = intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside)
-    if cost.break_even_note:
-        vs_notes.append(f"No break-even TP with {beside[0][0].name}: {cost.break_even_note}.")
-    report = _report(loaded, layout, card, cost, beside, vs_notes, mma_dtype)
+    costs = [
+        intensity_cost(loaded, layout, tps, queries=new, ceilings=ceilings, vs=beside)
+        for new in parse_counts(queries, "--queries")
+    ]
+    request.check_records(len(costs) * len(tps))
+    if costs[0].break_even_note:
+        vs_notes.append(f"No break-even TP with {beside[0][0].name}: {costs[0].break_even_note}.")
+    report = _report(loaded, layout, card, costs, beside, vs_notes, mma_dtype)
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, ceilings, cost))
+        report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs))
     emit(report, format_name, output, explain)
 
 
@@ -68,13 +71,14 @@ def _report(
     model: Model,
     layout: Layout,
     gpu: GPU | None,
-    cost: IntensityCost,
+    costs: list[IntensityCost],
     beside: tuple[tuple[Model, Layout], ...],
     vs_notes: list[str],
     mma_dtype: str,
 ) -> Report:
     layouts = {layout.name: layout, **{its.name: its for _, its in beside}}
     sources = request.input_sources((model, *(other for other, _ in beside)), layouts.values(), gpu)
+    single = len(costs) == 1
     return Report(
         command="intensity",
         title=f"{model.name}   {request.geometry(model)}, {layout.name}",
@@ -84,37 +88,48 @@ def _report(
             "gpu": gpu.name if gpu else None,
             "dtype": layout.name,
             "mma_dtype": mma_dtype,
-            "tp": [row.tp for row in cost.by_tp],
-            "queries": cost.queries,
+            "tp": [row.tp for row in costs[0].by_tp],
+            **request.axes_of(costs, ("queries",)),
             "vs": [other.name for other, _ in beside],
         },
-        results=plain(cost),
-        tables=(_table(model, cost),),
-        sentence=_sentence(model, cost),
+        results=request.results_of([plain(cost) for cost in costs], single),
+        tables=tuple(_table(model, cost, "" if single else f"[{index}].") for index, cost in enumerate(costs)),
+        sentence=_sentence(model, costs[0]),
         notes=(*_notes(model, gpu), *vs_notes),
         sources=request.source_list(sources),
         input_sources=sources,
-        rows_path="by_tp",
+        csv_rows=tuple(row for cost in costs for row in _csv_rows(cost)),
     )
 
 
-def _table(model: Model, cost: IntensityCost) -> Table:
+def _csv_rows(cost: IntensityCost) -> list[dict[str, Any]]:
+    """One row per TP, with the intensity of every comparator beside."""
+    beside = {"queries": cost.queries, "ridge_flop_per_byte": cost.ridge_flop_per_byte}
+    return [
+        {
+            **beside,
+            **plain(row),
+            **{f"vs.{other.model}": other.by_tp[index].intensity_flop_per_byte for other in cost.vs},
+        }
+        for index, row in enumerate(cost.by_tp)
+    ]
+
+
+def _table(model: Model, cost: IntensityCost, record: str) -> Table:
     with_gpu = cost.ridge_flop_per_byte is not None
     headers = ("TP", f"{model.name} FLOP/B") + (("of ridge", "binds", "margin") if with_gpu else ())
     headers += tuple(f"{other.model} FLOP/B" for other in cost.vs)
     rows = []
     for index in range(len(cost.by_tp)):
-        at = f"by_tp[{index}]."
-        row = [Cell(at + "tp"), Cell(at + "intensity_flop_per_byte", "number")]
+        at = f"{record}by_tp[{index}]."
+        cells = [Cell(at + "tp"), Cell(at + "intensity_flop_per_byte", "number")]
         if with_gpu:
-            row += [
-                Cell(at + "ridge_share", "percent"),
-                Cell(at + "binds", "text"),
-                Cell(at + "by", "factor"),
-            ]
-        row += [Cell(f"vs[{number}].{at}intensity_flop_per_byte", "number") for number in range(len(cost.vs))]
-        rows.append(tuple(row))
-    return Table(headers, tuple(rows), "decode, per byte of cache read")
+            cells += [Cell(at + "ridge_share", "percent"), Cell(at + "binds", "text"), Cell(at + "by", "factor")]
+        for number in range(len(cost.vs)):
+            cells.append(Cell(f"{record}vs[{number}].by_tp[{index}].intensity_flop_per_byte", "number"))
+        rows.append(tuple(cells))
+    tokens = fmt.counted(cost.queries, "query", "queries")
+    return Table(headers, tuple(rows), f"decode of {tokens} a request, per byte of cache read")
 
 
 def _sentence(model: Model, cost: IntensityCost) -> str:
@@ -143,13 +158,14 @@ def _notes(model: Model, gpu: GPU | None) -> list[str]:
 
 
 def _explanations(
-    model: Model, layout: Layout, ceilings: Ceilings | None, cost: IntensityCost
+    model: Model, layout: Layout, ceilings: Ceilings | None, costs: list[IntensityCost]
 ) -> tuple[Explanation, ...]:
     from ..costs import formulas  # only where they are asked for: start-up counts
 
     names = {
-        **formulas.attention_names(model, layout, tp=cost.by_tp[0].tp),
+        **formulas.attention_names(model, layout, tp=costs[0].by_tp[0].tp),
         **formulas.ceiling_names(ceilings),
-        "queries": cost.queries,
+        "queries": costs[0].queries,
     }
-    return request.explanations(formulas.intensity_formulas(model, ceilings is not None), names)
+    texts = formulas.intensity_formulas(model, ceilings is not None)
+    return request.explanations(texts, names, single=len(costs) == 1)

@@ -5,7 +5,9 @@ A command's module is imported when the command runs, not before: that is most o
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,13 +15,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from .options import CONTEXT
 
 COMMANDS = ("cache", "flops", "intensity", "crossover", "workspace", "trace", "parity", "sweep", "presets")
 """In the order that help lists them; each is a module beside this one with an ``app``."""
 
 WRONG_INPUT = 2
+MAX_MESSAGE = 500
 
 # the exception behind every usage error, wherever typer keeps its click
 ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -72,11 +75,22 @@ def callback(version: Version = False) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 fine, 1 a check did not hold, 2 the input is wrong."""
+    for name in ("SIGTERM", "SIGHUP"):
+        # as an exit, so that a file that is half written is removed on the way out
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code is returned, errors are printed to stderr."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (it stands for stderr until the process ends)
+    if sys.stdout is None:
+        return _fail("stdout is closed: there is nowhere to answer", None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets its answer
     command = typer.main.get_command(app)
     if arguments is None:
         arguments = sys.argv[1:]
@@ -107,15 +121,18 @@ def _discard_stdout() -> None:
 def _usage(error: Any) -> int:
     """A usage error of the option parser, in our form and with the nearest name where it is a name."""
     message = " ".join(error.format_message().split())
-    known = COMMANDS if message.startswith("No such command") else ()
-    typed = message.split("'")[1] if known and "'" in message else ""
     context = getattr(error, "ctx", None)
     where = context.command_path if context else "mla-calc"
-    hint = nearest(typed, known) if typed else None
-    return _fail(message.rstrip("."), hint or f"see `{where} --help`")
+    hint = f"see `{where} --help`"
+    if message.startswith("No such command") and where == "mla-calc":
+        typed = message.split("'")[1]
+        message, hint = f"no command is named {shown(typed)}", nearest(typed, COMMANDS) or hint
+    return _fail(message.rstrip("."), hint)
 
 
 def _fail(message: str, hint: str | None) -> int:
+    if len(message) > MAX_MESSAGE:
+        message = message[: MAX_MESSAGE - 3] + "..."
     sys.stderr.write(f"mla-calc: {message}\n")
     if hint:
         sys.stderr.write(f"  {hint}\n")

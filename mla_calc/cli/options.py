@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .complete import formats, gpus, layouts, models
+from .complete import comparators, formats, gpus, layouts, mma_dtypes, models
 
 
 def command_app() -> typer.Typer:
@@ -36,14 +36,17 @@ Gpu = Annotated[
 ]
 Vs = Annotated[
     list[str] | None,
-    typer.Option("--vs", help="Models to set beside it; repeat or list with commas.", autocompletion=models),
+    typer.Option("--vs", help="Models to set beside it; repeat or list with commas.", autocompletion=comparators),
 ]
 Tp = Annotated[str, typer.Option("--tp", help="Tensor-parallel ranks: 8, 1,2,4 or 1:8:x2.")]
 Queries = Annotated[str, typer.Option("--queries", "-q", help="New tokens per request in this step.")]
 Context = Annotated[str, typer.Option("--context", "-s", help="Keys attended, the new ones included; k is 1024.")]
 Batch = Annotated[str, typer.Option("--batch", "-b", help="Requests of equal size.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="Cache layout: bf16, fp8, fp8_ds_mla, ...", autocompletion=layouts)]
-MmaDtype = Annotated[str, typer.Option("--mma-dtype", help="Dtype of the products' operands: whose peak is used.")]
+MmaDtype = Annotated[
+    str,
+    typer.Option("--mma-dtype", help="Dtype of the products' operands: whose peak is used.", autocompletion=mma_dtypes),
+]
 WeightBytes = Annotated[str, typer.Option("--weight-bytes", help="Bytes per weight: 0.5, 1, 2 or 4.")]
 Causal = Annotated[
     bool, typer.Option("--causal/--rectangular", help="Count pairs as a causal step or as a full block.")

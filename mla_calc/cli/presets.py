@@ -12,7 +12,7 @@ import typer
 
 from ..checking import KINDS, CheckResult, check_presets
 from ..data import find_preset, names_of, preset_files, read_mapping
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from ..report import format as fmt
 from ..report.record import Cell, Report, Table, plain
 from ..report.write import emit
@@ -168,7 +168,10 @@ def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
         except InputError:
             continue
         return kind, path, mapping
-    raise InputError(f"no preset is named {name!r}", nearest(name, complete.anything("")))
+    raise InputError(
+        f"no preset is named {shown(name)}",
+        nearest(name, complete.anything("")) or "`mla-calc presets list` shows all of them",
+    )
 
 
 def _expect_table(record: dict[str, Any]) -> tuple[Table, ...]:
@@ -198,5 +201,6 @@ def _check_report(result: CheckResult, paths: list[Path]) -> Report:
         results=plain(result),
         tables=(Table(("preset", "field", "what does not hold"), rows),) if rows else (),
         sentence=f"Schema, sources, lints and figures: {verdict}.",
+        csv_columns=("preset", "field", "message"),
         rows_path="failures",
     )

@@ -11,6 +11,7 @@ from ..costs.layouts import Layout, load_layout
 from ..errors import InputError, shown
 from ..models.attention import MLA, Model
 from ..models.load import load_model
+from ..report import format as fmt
 from ..report.record import Explanation
 from ..sizes import parse_counts
 
@@ -103,7 +104,7 @@ def ceilings_of(gpu: str | None, mma_dtype: str) -> tuple[GPU | None, Ceilings |
 def weight_width(text: str) -> Width:
     """Bytes per weight. Raises InputError for one that no weight format has."""
     if text not in WEIGHT_BYTES:
-        raise InputError(f"--weight-bytes {text}: one of {', '.join(WEIGHT_BYTES)} is accepted")
+        raise InputError(f"--weight-bytes {shown(text)}: one of {', '.join(WEIGHT_BYTES)} is accepted")
     from fractions import Fraction
 
     return int(text) if text.isdigit() else Fraction(text)
@@ -150,9 +151,10 @@ def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Mo
 
 def geometry(model: Model) -> str:
     """The attention in words: ``MLA, 61 layers, latent 512 + rope 64``."""
-    layers = f"{model.cached_layers} layers"
+    layers = fmt.counted(model.cached_layers, "layer")
     if model.cached_layers != model.transformer_layers:
-        layers = f"{model.cached_layers} caches in {model.transformer_layers} layers"
+        caches = fmt.counted(model.cached_layers, "cache")
+        layers = f"{caches} in {fmt.counted(model.transformer_layers, 'layer')}"
     if model.mla:
         return f"MLA, {layers}, latent {model.mla.kv_lora_rank} + rope {model.mla.qk_rope_head_dim}"
     return f"{kind(model)}, {layers}, {_widths(model)}"
@@ -178,6 +180,14 @@ def model_notes(model: Model) -> list[str]:
         return [f"{model.name}: the dimensions were read in a third party's copy of the config."]
     # a config's notes say what was decided in reading it; a preset's are for `presets show`
     return list(model.notes) if model.status == "config" else []
+
+
+def context_notes(model: Model, contexts: Iterable[int | None]) -> list[str]:
+    """A note where a context is longer than the model's own limit, which no count depends on."""
+    longest, limit = max((context or 0 for context in contexts), default=0), model.max_position_embeddings
+    if limit is None or longest <= limit:
+        return []
+    return [f"A context of {longest:,} is beyond the {limit:,} positions of {model.name} (max_position_embeddings)."]
 
 
 def gpu_phrase(gpu: GPU, mma_dtype: str) -> str:

@@ -66,7 +66,7 @@ def _report(model: Model, layout: Layout, cost: TraceCost, causal: bool) -> Repo
         results=plain(cost),
         tables=(_table(cost),),
         sentence=_sentence(cost),
-        notes=tuple(_notes(model, cost)),
+        notes=(*_notes(model, cost), *request.context_notes(model, (cost.context,))),
         sources=request.source_list(sources),
         explanations=_explanations(cost),
         input_sources=sources,

@@ -139,8 +139,10 @@ def _sentence(cost: WorkspaceCost) -> str:
         f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
         f"of {cost.cache_tokens_worth:,} tokens of cache"
     )
-    if cost.cache_tokens_given_back is not None:
-        text += f"; this cap gives back {cost.cache_tokens_given_back:,} of vLLM's own"
+    back = cost.cache_tokens_given_back
+    if back is not None:
+        gives = f"gives back {back:,}" if back >= 0 else f"takes {-back:,} more"
+        text += f"; against vLLM's own cap this one {gives}"
     return text + "."
 
 
@@ -152,6 +154,8 @@ def _notes(model: Model, cost: WorkspaceCost) -> list[str]:
         notes.append("A smaller workspace to compare with is set by --rows-cap (cache_tokens_given_back: null).")
     if cost.transient_peak_bytes > cost.reserved_bytes:
         notes.append("The profile run does not reserve the keys: they come from what memory is left.")
+    else:
+        notes.append("Without rope the keys are a view of kv_nope: nothing is copied.")
     notes.append("How a batch is cut into chunks is not planned here (chunks: null).")
     if model.indexer:
         notes.append(f"{model.name} has an indexer: vLLM's sparse backends cap the rows further, which is not applied.")

@@ -62,6 +62,7 @@ class CacheCost:
     windowed_layers: int
     windowed_bytes_per_token: int
     """Added per token by the sliding-window layers while their window is not full."""
+    windowed_per_rank_bytes_per_token: int
     window: int | None
     mtp_layers: int
     per_rank_bytes_per_token: int
@@ -153,6 +154,7 @@ def cache_cost(
         indexer_layers=indexing_layers(model, mtp_layers),
         windowed_layers=model.windowed.layers if model.windowed else 0,
         windowed_bytes_per_token=copy.windowed,
+        windowed_per_rank_bytes_per_token=rank.windowed,
         window=model.windowed.window if model.windowed else None,
         mtp_layers=mtp_layers,
         per_rank_bytes_per_token=rank.growing,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ..arrays import Floats
 
 
+ROUNDING = 1e-14
+"""Relative rounding of a sum of a few quotients of doubles."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCost:
     """One kernel of a path, per rank and layer; the bound is ``None`` without a GPU."""
@@ -131,13 +135,21 @@ def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | Non
 
 
 def cheaper(absorbed: Floats, naive: Floats) -> Any:
-    """Which of the two is less, point by point; ``equal`` where neither is."""
-    if isinstance(absorbed, int | float):
+    """Which of the two is less, point by point; ``equal`` where neither is.
+
+    Seconds are sums of rounded quotients: what differs by no more than their rounding is equal.
+    """
+    if isinstance(absorbed, int):
         return "equal" if absorbed == naive else "absorbed" if absorbed < naive else "naive"
+    if isinstance(absorbed, float):
+        equal = abs(absorbed - naive) <= ROUNDING * absorbed
+        return "equal" if equal else "absorbed" if absorbed < naive else "naive"
     import numpy as np
 
+    slack = ROUNDING * absorbed if absorbed.dtype == np.float64 else 0
     names = np.array(["naive", "equal", "absorbed"], dtype=object)
-    return names[(absorbed <= naive).astype(np.int8) + (absorbed < naive)]
+    less = absorbed < naive - slack
+    return names[less.astype(np.int8) + (absorbed <= naive + slack)]
 
 
 def _ratio(left: float | None, right: float | None) -> float | None:

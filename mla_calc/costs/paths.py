@@ -13,7 +13,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from ..arrays import stored_bytes
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..hardware.roofline import Ceilings, bound_s
 from ..models.attention import MLA
 from .counts import absorbed_core_flop, expanded_values, naive_core_flop, pairs
@@ -39,7 +39,11 @@ class Work:
 
 
 def check_step(work: Work) -> None:
-    """Refuse a step with more new tokens than keys. Raises InputError."""
+    """Refuse a step with more new tokens than keys, or without any of either. Raises InputError."""
+    for name in ("queries", "context", "batch", "tp"):
+        value = getattr(work, name)
+        if not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} is {shown(value)}: a whole number from 1 on is expected")
     if work.queries > work.context:
         raise InputError(
             f"{work.queries:,} queries are more than the context of {work.context:,}, which counts the new tokens too"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 def misfit(model: Model, tp: int) -> str | None:
     """Why ``model`` cannot run on ``tp`` ranks, or ``None`` where it can."""
+    if tp < 1:
+        return "is no number of ranks"
     if model.attention.heads % tp:
         return f"does not divide the {model.attention.heads} heads of {model.name}"
     for heads in (part.kv_heads for part in (model.gqa, model.windowed) if part):
@@ -38,7 +40,7 @@ def heads_per_rank(mla: MLA, tp: Ints) -> Ints:
     Raises:
         InputError: a ``tp`` that does not divide the heads (arrays are checked before they get here).
     """
-    if isinstance(tp, int) and mla.heads % tp:
+    if isinstance(tp, int) and (tp < 1 or mla.heads % tp):
         raise InputError(f"TP {tp} does not divide {mla.heads} heads")
     return mla.heads // tp
 

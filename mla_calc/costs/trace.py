@@ -108,7 +108,7 @@ def _cache_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
     row = (tokens, mla.row_values)
     stored = stored_bytes(prod(row), work.activation_bytes) + tokens * work.row_bytes
     write = Step(name="cache_write", shape=row, splits=(), weight_shape=None, flop=0, bytes=stored)
-    return (rotary, write) if mla.qk_rope_head_dim else (write,)
+    return (rotary, write) if mla.qk_rope_head_dim and mla.rotated else (write,)
 
 
 def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:

@@ -8,7 +8,8 @@ with its reason, worth a look at the source; the presets shipped here have none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from .gpu import GPU
 
@@ -150,9 +151,19 @@ def _sources(gpu: GPU) -> Iterator[Finding]:
     for key in sorted(given):
         if key != "default" and key.partition(".")[0] not in named:
             yield f"sources.{key}", "names no field of a GPU"
-    roots = {key.partition(".")[0] for key in given}
     for field in fields(gpu):
-        if field.name in _NOT_FIGURES or "default" in given or field.name in roots:
+        if field.name in _NOT_FIGURES or given & {"default", field.name}:
             continue
-        if getattr(gpu, field.name) not in (None, ()):
+        value = getattr(gpu, field.name)
+        if is_dataclass(value):
+            yield from _nested_sources(field.name, value, given)
+        elif value not in (None, ()):
             yield field.name, "has no source: name where it was read under sources, or give a default there"
+
+
+def _nested_sources(name: str, record: Any, given: set[str]) -> Iterator[Finding]:
+    """Figures of a nested record: a source for one of them is not one for the others."""
+    for field in fields(record):
+        path = f"{name}.{field.name}"
+        if getattr(record, field.name) is not None and path not in given:
+            yield path, f"has no source: neither sources.default nor sources.{name} nor its own"

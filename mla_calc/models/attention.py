@@ -37,6 +37,8 @@ class MLA:
     """Width per head of a value (dv); need not equal ``qk_nope_head_dim``."""
     q_lora_rank: Dimension | None
     """Width of the query's own latent (Lq), or ``None``: the query is projected in one step."""
+    rotated: bool = True
+    """Whether the rope slice is rotated; Kimi Linear and Kimi K3 project and cache it as it is."""
 
     @property
     def row_values(self) -> int:

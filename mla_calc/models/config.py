@@ -130,6 +130,7 @@ def _mla(scope: Scope) -> MLA | None:
         qk_rope_head_dim=scope.required("qk_rope_head_dim", why, least=0),
         v_head_dim=_v_head_dim(scope, why),
         q_lora_rank=scope.optional("q_lora_rank", 0) or None,
+        rotated=not scope.flag("mla_use_nope"),
     )
     _check_mla(scope, mla)
     return mla

@@ -6,13 +6,15 @@ from dataclasses import fields
 
 from .attention import Model
 
+LEAST_PARAMETERS = 1_000_000
+
 _SOURCED = ("mla", "gqa", "cached_layers", "transformer_layers", "windowed", "recurrent", "indexer")
 _SOURCED_IF_SET = ("mtp_layers", "max_position_embeddings")
 
 
 def lint(model: Model) -> list[tuple[str, str]]:
     """Doubts about a preset as pairs of a field and a sentence; none for a clean one."""
-    return [*_missing_sources(model), *_unknown_sources(model), *_odd_layers(model)]
+    return [*_missing_sources(model), *_unknown_sources(model), *_odd_layers(model), *_odd_parameters(model)]
 
 
 def _missing_sources(model: Model) -> list[tuple[str, str]]:
@@ -45,4 +47,17 @@ def _odd_layers(model: Model) -> list[tuple[str, str]]:
         )
     if not windowed + recurrent and model.cached_layers % model.transformer_layers:
         found.append(("cached_layers", f"is no multiple of the {model.transformer_layers} transformer layers"))
+    return found
+
+
+def _odd_parameters(model: Model) -> list[tuple[str, str]]:
+    """Parameters in billions where the count itself is meant, or more active ones than there are."""
+    total, active = model.parameters.total, model.parameters.active
+    found = [
+        (f"parameters.{name}", f"{value:,} is no model's: the count itself is meant, not billions")
+        for name, value in (("total", total), ("active", active))
+        if value is not None and value < LEAST_PARAMETERS
+    ]
+    if total is not None and active is not None and active > total:
+        found.append(("parameters.active", f"{active:,} are more than the total of {total:,}"))
     return found

@@ -9,7 +9,7 @@ NOTHING = "-"
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-FLOP_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+FLOP_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q")
 
 
 def integer(value: int) -> str:
@@ -58,7 +58,9 @@ def seconds(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """0.8186 -> 82 %; below a tenth with one more digit."""
+    """0.8186 -> 82 %; below a tenth with one more digit; beyond ten as a factor."""
+    if value >= 10:
+        return factor(value)
     return f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.2g} %"
 
 

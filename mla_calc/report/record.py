@@ -63,6 +63,8 @@ class Report:
     """Whether a terminal lists the sources too; other formats always do."""
     csv_rows: tuple[dict[str, Any], ...] = ()
     """The rows of the CSV where they are no one list of the results."""
+    csv_columns: tuple[str, ...] = ()
+    """Columns that a CSV has even without a row."""
     rows_path: str = ""
     """The list in ``results`` whose entries are the rows of the CSV; empty: the results are one row."""
     schema_version: int = 1

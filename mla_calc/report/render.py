@@ -37,7 +37,7 @@ def to_csv(report: Report, explain: bool = False) -> str:
     lines: list[dict[str, Any]] = [flattened(row) for row in report.csv_rows]
     records = report.results if isinstance(report.results, list) else [report.results]
     lines = lines or [line for record in records for line in _csv_lines(record, report.rows_path)]
-    columns = list(dict.fromkeys(column for line in lines for column in line))
+    columns = list(dict.fromkeys((*report.csv_columns, *(column for line in lines for column in line))))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
     writer.writeheader()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Literal
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,6 +15,8 @@ from .explain import explained, input_lines
 from .record import Report, Table
 from .render import cells, numeric_columns
 
+LEAST_TEXT = 12
+"""Columns of text fold down to this width."""
 PIPE_WIDTH = 100
 """Sentences wrap here where there is no terminal; tables are never cut."""
 
@@ -56,13 +59,17 @@ def _print_table(table: Table, report: Report, console: Console) -> None:
     """The table as wide as it needs; folded only where a terminal is narrower."""
     rows = cells(table, report)
     numeric = numeric_columns(table)
+    widths = [max(map(len, column)) for column in zip(table.headers, *rows, strict=True)]
+    least = [width if index in numeric else min(width, LEAST_TEXT) for index, width in enumerate(widths)]
     rich_table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, header in enumerate(table.headers):
-        rich_table.add_column(Text(header), justify="right" if index in numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if index in numeric else "left"
+        rich_table.add_column(Text(header), justify=justify, overflow="fold", min_width=least[index])
     for row in rows:
         rich_table.add_row(*map(Text, row))
-    needed = sum(max(map(len, column)) + 2 for column in zip(table.headers, *rows, strict=True))
-    width = min(needed, console.width) if console.is_terminal else needed
+    needed, narrowest = (sum(sizes) + 2 * len(sizes) for sizes in (widths, least))
+    # texts fold where a terminal is narrow; a number is never broken, rather the terminal wraps the line
+    width = max(narrowest, min(needed, console.width)) if console.is_terminal else needed
     with console.capture() as capture:
         console.print(Padding(rich_table, (0, 0, 0, 2), expand=False), width=width, crop=False)
     for line in capture.get().splitlines():

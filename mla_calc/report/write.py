@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from .record import Report
 from .render import FORMATS, SUFFIXES
+
+STDOUT = Path("-")
+"""What ``--output`` is called where stdout is meant."""
 
 
 def emit(report: Report, format_name: str | None, output: Path | None, explain: bool) -> None:
@@ -20,6 +23,8 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
     Raises:
         InputError: an unknown format or suffix, or an output that cannot be written.
     """
+    if output == STDOUT:
+        output = None
     chosen = chosen_format(format_name, output)
     if output is not None:
         text = FORMATS[chosen](report, explain)
@@ -40,7 +45,9 @@ def chosen_format(format_name: str | None, output: Path | None) -> str:
     if format_name is not None:
         if format_name not in FORMATS:
             accepted = ", ".join(FORMATS)
-            raise InputError(f"--format {format_name}: one of {accepted} is accepted", nearest(format_name, FORMATS))
+            raise InputError(
+                f"--format {shown(format_name)}: one of {accepted} is accepted", nearest(format_name, FORMATS)
+            )
         return format_name
     if output is None:
         return "table"
@@ -61,6 +68,8 @@ def replacing(output: Path) -> Iterator[Path]:
     Raises:
         InputError: ``output`` is a directory, or its folder is missing or cannot be written.
     """
+    if output.is_symlink():
+        output = output.resolve()  # the link stays, what it points to is replaced
     if output.is_dir():
         raise InputError(f"--output {output}: is a directory")
     if output.exists() and not output.is_file():
