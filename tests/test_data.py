@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from mla_calc.data import (
     MAX_DEPTH,
     MAX_FILE_BYTES,
+    MAX_YAML_CHARACTERS,
     find_preset,
     names_of,
     parse_json,
@@ -128,8 +129,12 @@ def test_too_large(written: Write, name: str) -> None:
 
 
 def test_as_large_as_is_accepted(written: Write) -> None:
+    content = b'{"a": 1}'
+    assert read_mapping(written("large.json", content + b" " * (MAX_FILE_BYTES - len(content)))) == {"a": 1}
     content = b"a: 1\n"
-    assert read_mapping(written("large.yaml", content + b"#" * (MAX_FILE_BYTES - len(content)))) == {"a": 1}
+    room = MAX_YAML_CHARACTERS - len(content)
+    assert read_mapping(written("large.yaml", content + b"#" * room)) == {"a": 1}
+    assert f"{MAX_YAML_CHARACTERS:,}" in refused(written("larger.yaml", content + b"#" * (room + 1)))
     assert MAX_FILE_BYTES == 4 * 2**20
 
 
@@ -298,9 +303,9 @@ def test_two_documents(written: Write, content: str, line: int) -> None:
     [
         ("flow.yaml", "[" * 100_000),
         ("closed.yaml", "[" * 100_000 + "]" * 100_000),
-        ("maps.yaml", "{a: " * 100_000),
+        ("maps.yaml", "{a: " * 60_000),
         ("block.yaml", "- " * 100_000 + "x"),
-        ("keys.yaml", "\n".join(" " * n + "a:" for n in range(1500))),
+        ("keys.yaml", "\n".join(" " * n + "a:" for n in range(600))),
         ("open.json", "[" * 100_000),
         ("closed.json", "[" * 100_000 + "]" * 100_000),
         ("maps.json", '{"a":' * 100_000 + "1" + "}" * 100_000),

@@ -15,6 +15,7 @@ from .explain import explained, input_lines
 from .record import Report, Table
 from .render import cells, numeric_columns
 
+INDENT = 2
 LEAST_TEXT = 12
 """Columns of text fold down to this width."""
 PIPE_WIDTH = 100
@@ -64,16 +65,17 @@ def _print_table(table: Table, report: Report, console: Console) -> None:
     rich_table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, header in enumerate(table.headers):
         justify: Literal["left", "right"] = "right" if index in numeric else "left"
-        rich_table.add_column(Text(header), justify=justify, overflow="fold", min_width=least[index])
+        rich_table.add_column(Text(header), justify=justify, overflow="fold", no_wrap=index in numeric)
     for row in rows:
         rich_table.add_row(*map(Text, row))
     needed, narrowest = (sum(sizes) + 2 * len(sizes) for sizes in (widths, least))
     # texts fold where a terminal is narrow; a number is never broken, rather the terminal wraps the line
-    width = max(narrowest, min(needed, console.width)) if console.is_terminal else needed
-    with console.capture() as capture:
-        console.print(Padding(rich_table, (0, 0, 0, 2), expand=False), width=width, crop=False)
-    for line in capture.get().splitlines():
-        console.out(line.rstrip(), highlight=False)
+    width = max(narrowest, min(needed, console.width - INDENT)) if console.is_terminal else needed
+    options = console.options.update(width=width + INDENT)
+    for line in console.render_lines(Padding(rich_table, (0, 0, 0, INDENT), expand=False), options, pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
 
 
 def _print_explanations(report: Report, console: Console) -> None:

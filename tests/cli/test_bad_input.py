@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +261,61 @@ def test_presets_check_exit_codes(tmp_path: Path, cli: Any) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     refused(cli("presets check", str(empty)), "no YAML")
+
+
+def test_closed_streams() -> None:
+    """A closed stdout is one line and exit 2; a closed stderr hides the line, not the code."""
+    line = f"{sys.executable} -m mla_calc"
+    for command in ("--version", "cache --model dsv3 -f json", "presets list", "--help"):
+        found = subprocess.run(["bash", "-c", f"{line} {command} >&-"], capture_output=True, text=True, check=False)
+        assert found.returncode == 2, command
+        assert found.stderr.splitlines() == ["mla-calc: stdout is closed: there is nowhere to answer"]
+    found = subprocess.run(["bash", "-c", f"{line} cache --model nope 2>&-"], capture_output=True, check=False)
+    assert found.returncode == 2
+
+
+def test_a_terminal_without_utf8(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**VALID, "_name_or_path": "\U0001f40b"}))
+    for encoding in ("ascii", "latin-1"):
+        found = subprocess.run(
+            [sys.executable, "-m", "mla_calc", "cache", "--model", str(config)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )
+        assert "70,272 B" in found.stdout
+        assert "U0001f40b" in found.stdout
+
+
+def test_names_cannot_drive_a_terminal(tmp_path: Path, cli: Any) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**VALID, "_name_or_path": "a\u202e\u001b[31mb"}))
+    answer = cli("cache --model", str(config))
+    assert "\x1b" not in answer.out
+    assert "\u202e" not in answer.out
+    preset = tmp_path / "mine.yaml"
+    preset.write_text('name: "a\\e[31m"\ncached_layers: 1\n')
+    refused(cli("cache --model", str(preset)), "cannot be printed")
+
+
+def test_a_link_given_as_output_stays(tmp_path: Path, cli: Any) -> None:
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("old")
+    link.symlink_to(target.name)
+    assert cli("cache --model dsv3 --output", str(link)).code == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith("tp,")
+
+
+def test_output_dash_is_stdout(cli: Any) -> None:
+    assert cli("cache --model dsv3 -f json -o -").results["bytes_per_token"] == 70_272
+
+
+def test_long_arguments_are_cut(cli: Any) -> None:
+    for option in ("--model", "--dtype", "--format", "--weight-bytes", "--mma-dtype", "--gpu"):
+        others = "" if option == "--model" else "--model dsv3 "
+        answer = cli(f"flops {others}{option} {'9' * 5000}")
+        assert answer.code == 2
+        assert max(map(len, answer.err.splitlines())) < 600

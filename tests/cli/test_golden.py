@@ -166,3 +166,30 @@ def test_without_arguments_help_is_printed(cli: Any) -> None:
     answer = cli("")
     assert answer.code == 0
     assert "Usage" in answer.out
+
+
+def test_equal_bounds_are_called_equal(cli: Any) -> None:
+    """Both paths' bounds are the same fraction here; as doubles they differ in the last bit."""
+    line = "--model mistral-small-4 --tp 2 -b 2 -s 2 --gpu h800 -f json"
+    assert cli(f"flops {line} -q 1 --rectangular").results["lower_bound"] == "equal"
+    assert cli(f"crossover {line}").results["time"]["by_context"][0]["intervals"][0]["path"] == "equal"
+
+
+def test_intensity_takes_a_list_of_queries(cli: Any) -> None:
+    records = cli("intensity --model dsv3 -q 1,2 --tp 1 -f json").results
+    # twice the queries, twice the FLOP per byte of cache: 241.8 and 483.6
+    assert [record["by_tp"][0]["intensity_flop_per_byte"] for record in records] == pytest.approx([241.7778, 483.5556])
+    rows = list(csv.DictReader(io.StringIO(cli("intensity --model dsv3 --vs llama3-70b --tp 1,8 -f csv").out)))
+    assert [float(row["vs.Llama-3-70B"]) for row in rows] == [8.0, 8.0]
+
+
+def test_windowed_layers_on_a_rank(cli: Any) -> None:
+    # MiMo-V2-Flash: 39 windowed layers of 8 KV heads, 320 values each, 2 B: 199,680 B; at TP 8 one head a rank
+    results = cli("cache --model mimo-v2-flash --tp 4 -f json").results
+    assert results["windowed_bytes_per_token"] == 39 * 8 * 320 * 2
+    assert results["windowed_per_rank_bytes_per_token"] == 39 * 2 * 320 * 2
+
+
+def test_a_context_beyond_the_models_limit_is_said(cli: Any) -> None:
+    assert any("163,840" in note for note in json.loads(cli("cache --model dsv3 -s 200k -f json").out)["notes"])
+    assert not any("163,840" in note for note in json.loads(cli("cache --model dsv3 -s 160k -f json").out)["notes"])

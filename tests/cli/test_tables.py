@@ -117,3 +117,19 @@ def test_eighty_columns(line: str, cli: Any, monkeypatch: pytest.MonkeyPatch) ->
     for cell in cells:
         if not isinstance(cell, str) and cell.kind in ("bytes", "integer", "seconds"):
             assert fmt.shown(lookup(seen[0].results, cell.path), cell.kind) in text, cell
+
+
+@pytest.mark.parametrize("width", [10, 40])
+@pytest.mark.parametrize("line", LINES)
+def test_numbers_are_never_broken(line: str, width: int, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal: it wraps a line that is too long, a number stays in one piece."""
+    seen: list[Report] = []
+    monkeypatch.setattr(f"mla_calc.cli.{line.split()[0]}.emit", lambda report, *_: seen.append(report))
+    assert cli(line).code == 0
+    buffer = io.StringIO()
+    show(seen[0], False, Console(file=buffer, width=width, force_terminal=True, color_system=None, highlight=False))
+    text = re.sub(r"\x1b\[[0-9;]*m", "", buffer.getvalue())
+    cells = [entry for table in seen[0].tables for row in table.rows for entry in row]
+    for cell in cells:
+        if not isinstance(cell, str) and cell.kind != "text":
+            assert fmt.shown(lookup(seen[0].results, cell.path), cell.kind) in text, cell

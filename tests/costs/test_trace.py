@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -181,3 +182,11 @@ def test_any_step_by_the_products_it_makes(mla: MLA, q: int, s: int, b: int, t: 
     assert (cost.tp, cost.batch, cost.queries, cost.context) == (t, b, q, s)
     assert cost.layer_flop == sum(item.flop or 0 for item in cost.steps)
     assert cost.layer_bytes == sum(item.bytes for item in cost.steps)
+
+
+def test_nothing_rotates_where_the_slice_is_not_rotated() -> None:
+    names = [
+        step.name for step in trace_cost(replace(DSV3, rotated=False), Work(queries=1, context=9, row_bytes=1152)).steps
+    ]
+    assert "rotary_emb" not in names
+    assert names[:3] == ["fused_qkv_a_proj", "q_b_proj", "cache_write"]

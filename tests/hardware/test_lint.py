@@ -153,10 +153,16 @@ def test_a_real_name_that_begins_another(name: str) -> None:
 
 def test_figures_without_a_source() -> None:
     bare = unknown(tdp_w=300, sources={})
-    assert list(found(bare)) == ["peak_tflops", "memory", "tdp_w"]
+    assert list(found(bare)) == ["peak_tflops", "memory.bandwidth_tbs", "tdp_w"]
     named = unknown(tdp_w=300, sources={"peak_tflops": ["a"], "memory.bandwidth_tbs": ["b"], "tdp_w": []})
     assert list(found(named)) == ["tdp_w"]
     assert found(unknown(tdp_w=300)) == {}
+    # a source for one figure of the memory is none for the others
+    half = unknown(
+        memory={"bandwidth_tbs": 3.0, "reported_mib": 81089},
+        sources={"peak_tflops": ["a"], "memory.reported_mib": ["b"]},
+    )
+    assert list(found(half)) == ["memory.bandwidth_tbs"]
 
 
 def test_a_source_of_no_field() -> None:

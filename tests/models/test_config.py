@@ -509,3 +509,12 @@ def test_a_config_that_is_no_mapping(config: object) -> None:
 
 def test_a_key_with_line_breaks_keeps_the_message_on_one_line() -> None:
     assert "mla_a b is " in refusal({**GQA_CONFIG, "mla_a\nb": 1})
+
+
+def test_a_rope_slice_that_is_not_rotated() -> None:
+    """Kimi Linear's mla_use_nope: the slots are projected and cached, and rotary_emb does not run."""
+    plain_model, unrotated = (model_from_config(mla(**more), "x.json") for more in ({}, {"mla_use_nope": True}))
+    assert isinstance(plain_model.attention, MLA)
+    assert isinstance(unrotated.attention, MLA)
+    assert (plain_model.attention.rotated, unrotated.attention.rotated) == (True, False)
+    assert unrotated.attention.row_values == plain_model.attention.row_values == 576

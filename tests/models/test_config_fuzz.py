@@ -100,6 +100,7 @@ def check(config: dict[str, Any]) -> Model | None:
     may_be_zero = {"qk_rope_head_dim", "mtp_layers"}
     for part in (model.attention, model.windowed, model.recurrent, model.indexer):
         fields = asdict(part) if part else {}
+        assert type(fields.pop("rotated", True)) is bool
         for name, number in fields.items():
             assert number is None or type(number) is int
             assert number is None or number > 0 or name in may_be_zero
