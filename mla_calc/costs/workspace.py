@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..arrays import maximum, minimum
 from ..models.attention import MLA
+from ..schema import STRICT, Dimension, Text
 from .sharding import heads_per_rank
 
 if TYPE_CHECKING:
@@ -22,6 +23,25 @@ FULL_LENGTH_REQUESTS = 8
 PAGES_PER_REQUEST = 4
 VALUE_BYTES = 2
 """The gathered rows and what is built from them are 16-bit, whatever the cache stores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRule:
+    """How an engine sizes the workspace of chunked prefill; a release's own is in its preset."""
+
+    __pydantic_config__ = STRICT
+
+    rows_cap: Dimension
+    """Most rows, whatever is asked for."""
+    full_length_requests: Dimension
+    """Requests of the longest length that are to fit."""
+    pages_per_request: Dimension
+    """Pages for each of the most requests at a time that are to fit."""
+    sparse_cap: bool = False
+    """Whether DSA models have no more than ``max_num_seqs * index_topk`` rows."""
+    at_least_a_page_per_request: bool = False
+    """Whether the cap gives way to one page per request (vLLM up to 0.26)."""
+    source: Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

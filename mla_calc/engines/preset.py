@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 from pydantic import StringConstraints
 
+from ..costs.workspace import WorkspaceRule
 from ..errors import InputError
 from ..schema import STRICT, Count, Dimension, Text
 
@@ -118,6 +119,57 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedMha:
+    """Where vLLM's sparse prefill takes masked MHA: the first pair whose length covers the row decides.
+
+    A published measurement of the crossover, in the tree of vLLM, for DSA models.
+    """
+
+    __pydantic_config__ = STRICT
+
+    qk_head_dim: Dimension
+    v_head_dim: Dimension
+    backend: Text
+    tp: Dimension
+    pairs: Annotated[tuple[tuple[Dimension, Dimension], ...], MinLen(1)]
+    """(longest sequence, least queries), tokens: MHA where the row has at least so many queries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparsePrefill:
+    """When the rows that are no decode rows of a DSA model take the MHA form in vLLM."""
+
+    __pydantic_config__ = STRICT
+
+    masked_mha: tuple[MaskedMha, ...] = ()
+    masked_mha_majors: tuple[Dimension, ...] = ()
+    """CUDA capability majors on which masked MHA exists."""
+    source: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultBackend:
+    """One line of SGLang's choice of an attention backend; the first whose conditions hold is taken."""
+
+    __pydantic_config__ = STRICT
+
+    backend: Text
+    sparse: bool | None = None
+    """Whether the model is a DSA one; absent: any."""
+    platform: Literal["cuda", "rocm"] | None = None
+    compute_capability_major: tuple[Dimension, ...] = ()
+    heads: tuple[Dimension, ...] = ()
+    """Query heads per rank for which it holds; none: any."""
+    model: Text | None = None
+    """A family of models, in words, where the rule names one."""
+    source: Text
+
+
+RuleKind = Literal["shared", "fa4", "no_threshold", "aiter", "triton", "dsa", "ascend"]
+"""SGLang's predicates, each a function of engines/sglang.py; which handler has which is data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """SGLang's rule for one attention backend: which batches leave the absorbed path."""
 
@@ -126,6 +178,8 @@ class Handler:
     name: Text
     source: Text
     aliases: tuple[Text, ...] = ()
+    kind: RuleKind | None = None
+    """The predicate that it is; ``None`` where it was not read for this release."""
     rule: Text | None = None
     """The predicate in words. P and S are sums over the batch: of prefixes, and of whole lengths."""
     one_shot: bool | None = None
@@ -178,9 +232,20 @@ class Engine:
     backends: tuple[Backend, ...] = ()
     ladder: tuple[Ladder, ...] = ()
     registry: Registry | None = None
+    model_runner: Literal["v1", "v2"] | None = None
+    """Which of vLLM's runners, and so which order of the batch, is the default."""
+    sparse_prefill: SparsePrefill | None = None
+    workspace: WorkspaceRule | None = None
+    chunk_plan: Literal["greedy", "equal"] | None = None
+    """How prefixes are cut to fit the workspace: packed greedily, or in equal shares of it per request."""
     handlers: tuple[Handler, ...] = ()
     prefix_threshold: PrefixThreshold | None = None
     chunk_capacity: ChunkCapacity | None = None
+    default_backends: tuple[DefaultBackend, ...] = ()
+    dense_attention_threshold: Dimension | None = None
+    """SGLang, DSA: the longest sequence up to which a prefill is dense, where the model's top-k does not set it."""
+    class_chain: Mapping[Text, Text] = field(default_factory=dict)
+    """SGLang's backend classes: each with the class that it inherits from."""
     notes: tuple[Text, ...] = ()
     sources: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)
 
