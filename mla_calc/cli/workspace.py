@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Annotated, Any
 
 import typer
 
 from ..costs.cache import token_bytes
+from ..costs.chunks import Chunk, equal_chunks, greedy_chunks
 from ..costs.layouts import Layout, load_layout
 from ..costs.sharding import check_tp
-from ..costs.workspace import WorkspaceCost, workspace_cost
+from ..costs.workspace import ExpansionCost, WorkspaceCost, WorkspaceRule, expansion_cost, workspace_cost
+from ..engines.load import load_engine
+from ..engines.preset import Engine
+from ..errors import InputError
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count, parse_counts
-from . import options, request
+from . import complete, options, request
+from .rows import read_rows
 
 app = options.command_app()
+
+MOST_SHOWN = 20
+"""Chunks of a plan that a table lists; the JSON has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What was asked for: the engine with its rule, and the sizes that the rule takes."""
+
+    model: Model
+    layout: Layout
+    engine: Engine
+    dcp: int
+    interleave: int
+    buffer_value_bytes: int
+    prefixes: tuple[int, ...]
+
+    @property
+    def rule(self) -> WorkspaceRule:
+        """The engine's rule. Raises InputError where none was read for the release."""
+        if self.engine.workspace is None:
+            raise InputError(f"no workspace rule was read for {self.engine.name}")
+        return self.engine.workspace
 
 
 @app.command()
@@ -30,73 +60,132 @@ def workspace(
     max_num_seqs: options.MaxNumSeqs = "256",
     block_size: options.BlockSize = "64",
     rows_cap: Annotated[
-        str | None, typer.Option("--rows-cap", help="Rows instead of vLLM's 64k at most; a list sweeps it.")
+        str | None, typer.Option("--rows-cap", help="Rows instead of the engine's own cap; a list sweeps it.")
     ] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help="A batch, 1:4096,100:60000 or a CSV or JSON file: plans its chunks.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Engine release: vllm, sglang, vllm@0.29.", autocompletion=complete.engines)
+    ] = "vllm",
+    dcp: Annotated[str, typer.Option("--dcp", help="Decode-context-parallel ranks.")] = "1",
+    dcp_interleave: Annotated[str, typer.Option("--dcp-interleave", help="Tokens that stay together under DCP.")] = "1",
+    fp8_prefill: Annotated[
+        bool, typer.Option("--fp8-prefill", help="Rows are gathered in fp8 (fp8 cache, quantised queries, SM10x).")
+    ] = False,
     dtype: options.Dtype = "bf16",
     format_name: options.Format = None,
     output: options.Output = None,
     explain: options.Explain = False,
 ) -> None:
-    """Chunked prefill's buffers in vLLM, the up-projection's transients, and cache tokens in their place."""
+    """Chunked prefill's buffers by an engine's rule, its chunks for a batch, and cache tokens in their place."""
     loaded, layout = load_model(model), load_layout(dtype)
     mla = request.mla_of(loaded, "workspace")
+    tps = parse_counts(tp, "--tp", most=request.MAX_TP)
+    for ranks in tps:
+        check_tp(loaded, ranks)
+    plan = _Plan(
+        model=loaded,
+        layout=layout,
+        engine=load_engine(engine),
+        dcp=parse_count(dcp, "--dcp", most=request.MAX_TP),
+        interleave=parse_count(dcp_interleave, "--dcp-interleave", most=request.MAX_BLOCK),
+        buffer_value_bytes=1 if fp8_prefill else 2,
+        prefixes=tuple(row.prefix for row in read_rows(rows)) if rows is not None else (),
+    )
+    if any(ranks % plan.dcp for ranks in tps):
+        raise InputError(f"--dcp {plan.dcp} does not divide --tp {', '.join(map(str, tps))}")
+    if plan.engine.engine == "sglang":
+        _refuse_for_sglang(rows_cap, plan)
+        costs: list[Any] = [expansion_cost(mla, rows=_capacity(plan.engine), tp=ranks) for ranks in tps]
+        emit(_report(plan, costs, None), format_name, output, explain)
+        return
     length = request.one(request.max_model_lens(max_model_len, loaded), "--max-model-len")
     requests = parse_count(max_num_seqs, "--max-num-seqs", most=request.MAX_SEQS)
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
-    tps = parse_counts(tp, "--tp", most=request.MAX_TP)
     caps = parse_counts(rows_cap, "--rows-cap") if rows_cap is not None else (None,)
     request.check_records(len(tps) * len(caps))
-    costs = []
-    for ranks in tps:
-        check_tp(loaded, ranks)
-        per_token = token_bytes(loaded, layout, tp=ranks).growing
-        costs += [
-            workspace_cost(
-                mla,
-                max_model_len=length,
-                cache_bytes_per_token=per_token,
-                tp=ranks,
-                max_num_seqs=requests,
-                block_size=block,
-                rows_cap=cap,
-            )
-            for cap in caps
-        ]
-    report = _report(loaded, layout, costs)
+    costs = [
+        workspace_cost(
+            mla,
+            max_model_len=length,
+            cache_bytes_per_token=token_bytes(loaded, layout, tp=ranks).growing,
+            tp=ranks,
+            max_num_seqs=requests,
+            block_size=block,
+            rows_cap=cap,
+            rule=plan.rule,
+            indexer=loaded.indexer,
+            dcp=plan.dcp,
+            interleave=plan.interleave,
+            buffer_value_bytes=plan.buffer_value_bytes,
+        )
+        for ranks in tps
+        for cap in caps
+    ]
+    report = _report(plan, costs, block)
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, costs))
+        report = replace(report, explanations=_explanations(plan, costs))
     emit(report, format_name, output, explain)
 
 
-def _report(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> Report:
+def _refuse_for_sglang(rows_cap: str | None, plan: _Plan) -> None:
+    if rows_cap is not None or plan.dcp > 1:
+        raise InputError("--rows-cap and --dcp are of vLLM's workspace; SGLang sets none aside")
+
+
+def _capacity(engine: Engine) -> int:
+    if engine.chunk_capacity is None:
+        raise InputError(f"no chunk capacity was read for {engine.name}")
+    return engine.chunk_capacity.tokens
+
+
+def _chunks(plan: _Plan, cost: WorkspaceCost | ExpansionCost, block: int | None) -> tuple[Chunk, ...] | None:
+    """The chunks of the batch, or ``None`` where none was given."""
+    if not plan.prefixes:
+        return None
+    if isinstance(cost, ExpansionCost):
+        return equal_chunks(plan.prefixes, cost.rows, sharers=len(plan.prefixes))
+    assert block is not None
+    step = lcm(block, plan.dcp * plan.interleave) if plan.dcp > 1 else block
+    if plan.engine.chunk_plan == "greedy":
+        return greedy_chunks(plan.prefixes, cost.rows, step)
+    if plan.engine.chunk_plan == "equal":
+        return equal_chunks(plan.prefixes, cost.rows, step)
+    raise InputError(f"how {plan.engine.name} cuts a batch into chunks was not read")
+
+
+def _report(plan: _Plan, costs: Sequence[WorkspaceCost | ExpansionCost], block: int | None) -> Report:
     single, first = len(costs) == 1, costs[0]
-    sources = request.input_sources((model,), (layout,), None)
+    sources = request.input_sources((plan.model,), (plan.layout,), None)
+    planned = [_chunks(plan, cost, block) for cost in costs]
+    records = [{**plain(cost), "chunks": plain(chunks)} for cost, chunks in zip(costs, planned, strict=True)]
+    names = ("tp", "max_model_len", "max_num_seqs", "block_size", "rows_cap")
     return Report(
         command="workspace",
-        title=f"{model.name}   {request.geometry(model)}, cache in {layout.name}",
-        subtitle="vLLM's rule for dense MLA",
+        title=f"{plan.model.name}   {request.geometry(plan.model)}, cache in {plan.layout.name}",
+        subtitle=f"{plan.engine.name}, {'DSA' if plan.model.indexer else 'dense MLA'}",
         inputs={
-            "model": model.name,
-            "dtype": layout.name,
-            "max_model_len": first.max_model_len,
-            "max_num_seqs": first.max_num_seqs,
-            "block_size": first.block_size,
-            **request.axes_of(costs, ("tp", "rows_cap")),
+            "model": plan.model.name,
+            "dtype": plan.layout.name,
+            "engine": plan.engine.name,
+            "dcp": plan.dcp,
+            "rows": len(plan.prefixes),
+            **request.axes_of(costs, tuple(name for name in names if hasattr(first, name))),
         },
-        results=request.results_of([plain(cost) for cost in costs], single),
-        tables=(_single_table(first) if single else _list_table(costs),),
-        sentence=_sentence(first),
-        notes=tuple(_notes(model, first)),
-        sources=(
-            "vllm 0.33.0 (PyPI) vllm/model_executor/layers/attention/mla_attention.py",
-            *request.source_list(sources),
-        ),
+        results=request.results_of(records, single),
+        tables=tuple(_tables(costs, planned)),
+        sentence=_sentence(first, planned[0]),
+        notes=tuple(_notes(plan, first, planned[0])),
+        sources=(*_rule_sources(plan.engine), *request.source_list(sources)),
         input_sources=sources,
+        csv_rows=tuple({key: value for key, value in record.items() if key != "chunks"} for record in records),
     )
 
 
-COMMENTED_BYTES = 2 * 576 * 65536
-"""The buffer that the comment in vLLM's source works out."""
+def _rule_sources(engine: Engine) -> list[str]:
+    return [part.source for part in (engine.workspace, engine.chunk_capacity) if part is not None]
+
 
 _LABELS = {
     "latent_bytes": "latent rows, allocated once",
@@ -105,71 +194,124 @@ _LABELS = {
     "k_bytes": "keys, assembled from it",
     "transient_peak_bytes": "transients at their peak",
     "reserved_bytes": "reserved by the profile run",
+    "sparse_prefill_bytes": "sparse prefill workspace",
+    "indexer_buffer_bytes": "indexer's key buffer",
 }
 
 
-def _single_table(cost: WorkspaceCost) -> Table:
+def _tables(costs: Sequence[WorkspaceCost | ExpansionCost], planned: Sequence[tuple[Chunk, ...] | None]) -> list[Table]:
+    if len(costs) > 1:
+        return [_list_table(costs)]
+    cost, chunks = costs[0], planned[0]
     rows = tuple(
-        (label, Cell(path, "bytes"), Cell(path, "binary"), Cell(path, "decimal")) for path, label in _LABELS.items()
+        (label, Cell(path, "bytes"), Cell(path, "binary"), Cell(path, "decimal"))
+        for path, label in _LABELS.items()
+        if getattr(cost, path, 0)
     )
-    return Table(("", "bytes", "", ""), rows, f"{cost.rows:,} rows, TP {cost.tp}; per rank")
+    tables = [Table(("", "bytes", "", ""), rows, f"{cost.rows:,} rows, TP {cost.tp}; per rank")]
+    if chunks:
+        tables.append(_chunk_table(chunks))
+    return tables
 
 
-def _list_table(costs: list[WorkspaceCost]) -> Table:
+def _chunk_table(chunks: tuple[Chunk, ...]) -> Table:
+    rows = tuple(
+        (str(index), Cell(f"chunks[{index}].tokens"), _pieces(chunk)) for index, chunk in enumerate(chunks[:MOST_SHOWN])
+    )
+    more = f"; the first {MOST_SHOWN}" if len(chunks) > MOST_SHOWN else ""
+    return Table(("chunk", "tokens", "rows: stretch"), rows, fmt.counted(len(chunks), "chunk") + more)
+
+
+def _pieces(chunk: Chunk, most: int = 3) -> str:
+    texts = [f"{piece.row}: {piece.start:,} to {piece.start + piece.tokens:,}" for piece in chunk.pieces[:most]]
+    more = len(chunk.pieces) - most
+    return "; ".join(texts) + (f"; {more:,} more" if more > 0 else "")
+
+
+def _list_table(costs: Sequence[WorkspaceCost | ExpansionCost]) -> Table:
+    vllm = isinstance(costs[0], WorkspaceCost)
+    sizes = ("latent_bytes", "reserved_bytes", "transient_peak_bytes") if vllm else ("kv_nope_bytes", "k_bytes")
+    tokens = ("cache_tokens_worth", "cache_tokens_given_back") if vllm else ()
     rows = tuple(
         (
             Cell(f"[{index}].tp"),
             Cell(f"[{index}].rows"),
-            *(
-                Cell(f"[{index}].{name}", "binary")
-                for name in ("latent_bytes", "reserved_bytes", "transient_peak_bytes")
-            ),
-            Cell(f"[{index}].cache_tokens_worth"),
-            Cell(f"[{index}].cache_tokens_given_back"),
+            *(Cell(f"[{index}].{name}", "binary") for name in sizes),
+            *(Cell(f"[{index}].{name}") for name in tokens),
         )
         for index in range(len(costs))
     )
-    return Table(("TP", "rows", "latent", "reserved", "peak", "worth, tokens", "given back"), rows)
+    named = ("latent", "reserved", "peak", "worth, tokens", "given back") if vllm else ("kv_nope", "keys")
+    return Table(("TP", "rows", *named), rows)
 
 
-def _sentence(cost: WorkspaceCost) -> str:
-    held = fmt.binary_bytes(cost.held_bytes)
-    text = (
-        f"{fmt.binary_bytes(cost.latent_bytes)} of latent rows become {fmt.binary_bytes(cost.k_bytes)} of keys "
-        f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
-        f"of {cost.cache_tokens_worth:,} tokens of cache"
-    )
-    back = cost.cache_tokens_given_back
-    if back is not None:
-        gives = f"gives back {back:,}" if back >= 0 else f"takes {-back:,} more"
-        text += f"; against vLLM's own cap this one {gives}"
+def _sentence(cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None) -> str:
+    if isinstance(cost, ExpansionCost):
+        text = f"Up to {cost.rows:,} tokens are expanded at a time; nothing is set aside for them"
+    else:
+        held = fmt.binary_bytes(cost.held_bytes)
+        text = (
+            f"{fmt.binary_bytes(cost.latent_bytes)} of latent rows become {fmt.binary_bytes(cost.k_bytes)} of keys "
+            f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
+            f"of {cost.cache_tokens_worth:,} tokens of cache"
+        )
+        back = cost.cache_tokens_given_back
+        if back is not None:
+            gives = f"gives back {back:,}" if back >= 0 else f"takes {-back:,} more"
+            text += f"; against the engine's own cap this one {gives}"
+    if chunks is not None:
+        text += f". The batch's prefixes take {fmt.counted(len(chunks), 'chunk')}"
     return text + "."
 
 
-def _notes(model: Model, cost: WorkspaceCost) -> list[str]:
+COMMENTED_BYTES = 2 * 576 * 65536
+"""The buffer that the comment in vLLM's source works out."""
+
+
+def _notes(plan: _Plan, cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None) -> list[str]:
+    notes = []
+    if isinstance(cost, ExpansionCost):
+        notes.append("SGLang reserves no buffer: latent_bytes, reserved_bytes and tokens given back are null.")
+    else:
+        notes += _vllm_notes(plan, cost)
+    if chunks is None:
+        notes.append("A batch to cut into chunks is given by --rows (chunks: null).")
+    return [*notes, *request.model_notes(plan.model)]
+
+
+def _vllm_notes(plan: _Plan, cost: WorkspaceCost) -> list[str]:
     notes = []
     if cost.latent_bytes == COMMENTED_BYTES:
         notes.append("vLLM's comment labels this buffer 144mb, twice its own formula: 2*576*65536 B are 72 MiB.")
     if cost.cache_tokens_given_back is None:
         notes.append("A smaller workspace to compare with is set by --rows-cap (cache_tokens_given_back: null).")
-    if cost.transient_peak_bytes > cost.reserved_bytes:
+    if plan.model.mla and plan.model.mla.qk_rope_head_dim:
         notes.append("The profile run does not reserve the keys: they come from what memory is left.")
     else:
         notes.append("Without rope the keys are a view of kv_nope: nothing is copied.")
-    notes.append("How a batch is cut into chunks is not planned here (chunks: null).")
-    if model.indexer:
-        notes.append(f"{model.name} has an indexer: vLLM's sparse backends cap the rows further, which is not applied.")
-    return [*notes, *request.model_notes(model)]
+    if plan.model.indexer and cost.rows != cost.reserved_rows:
+        notes.append("The profile run reckons with the dense rule's rows, not with the sparse ones (vllm#57170).")
+    if plan.model.indexer and plan.rule.sparse_scratch is None:
+        notes.append("What the sparse backends keep besides was not read for this release.")
+    return notes
 
 
-def _explanations(model: Model, layout: Layout, costs: list[WorkspaceCost]) -> tuple[Explanation, ...]:
+def _explanations(plan: _Plan, costs: list[WorkspaceCost]) -> tuple[Explanation, ...]:
     from ..costs import formulas  # only where they are asked for: start-up counts
 
-    cost = costs[0]
+    cost, indexer = costs[0], plan.model.indexer
+    step = lcm(cost.block_size, plan.dcp * plan.interleave) if plan.dcp > 1 else cost.block_size
     names = {
-        **formulas.attention_names(model, layout, tp=cost.tp),
-        **{key: getattr(cost, key) for key in ("rows", "rows_cap", "max_model_len", "max_num_seqs", "block_size")},
-        "bytes_per_token": token_bytes(model, layout, tp=cost.tp).growing,
+        **formulas.attention_names(plan.model, plan.layout, tp=cost.tp),
+        **formulas.workspace_names(
+            cost,
+            plan.rule,
+            index_topk=indexer.topk if indexer else 0,
+            alignment=step,
+            buffer_value_bytes=2 if plan.dcp > 1 else plan.buffer_value_bytes,
+        ),
+        "bytes_per_token": token_bytes(plan.model, plan.layout, tp=cost.tp).growing,
     }
-    texts = formulas.workspace_formulas(bool(model.mla and model.mla.qk_rope_head_dim))
+    has_rope = bool(plan.model.mla and plan.model.mla.qk_rope_head_dim)
+    texts = formulas.workspace_formulas(cost, has_rope, sparse=indexer is not None and plan.rule.sparse_cap)
     return request.explanations(texts, names, single=len(costs) == 1)

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import minimum
-from ..errors import InputError
-from ..models.attention import GQA, MLA, Model, Windowed
-from .layouts import Layout, head_bytes, latent_row_bytes
-from .sharding import check_tp, kv_heads_per_rank
+from ..models.attention import GQA, MLA, Model
+from .layouts import Layout, latent_row_bytes
+from .tokens import LATENT, Form, TokenBytes, check_mtp
+from .tokens import gqa_bytes_per_token as gqa_bytes_per_token
+from .tokens import indexer_bytes_per_token_per_layer as indexer_bytes_per_token_per_layer
+from .tokens import indexing_layers as indexing_layers
+from .tokens import latent_bytes_per_token as latent_bytes_per_token
+from .tokens import token_bytes as token_bytes
 
 if TYPE_CHECKING:
     from ..arrays import Ints
 
-INDEXER_SCALE_GROUP = 128
-INDEXER_SCALE_BYTES = 4
 DEFAULT_CONTEXT = 4096
 EXPANDED_VALUE_BYTES = 2
 """Expanded keys and values are activations: bf16, whatever the cache stores."""
@@ -49,6 +51,8 @@ class CacheCost:
 
     tp: int
     layout: str
+    cache_form: str
+    pad_head_dim: int | None
     bytes_per_token: int
     """What one more token adds: main layers, MTP layers and indexer keys; windowed layers apart."""
     latent_bytes_per_token: int | None
@@ -80,24 +84,6 @@ class CacheCost:
     cluster_total_bytes: int | None = None
 
 
-def indexer_bytes_per_token_per_layer(head_dim: int) -> int:
-    """Bytes of one indexer key: fp8 values and one fp32 scale per 128 of them; 132 B for a width of 128.
-
-    Source: vllm/v1/attention/backends/mla/indexer.py and SGLang's DSATokenToKVPool, as the chapter quotes.
-    """
-    return head_dim + -(-head_dim // INDEXER_SCALE_GROUP) * INDEXER_SCALE_BYTES
-
-
-def latent_bytes_per_token(layers: int, row_bytes: int) -> int:
-    """Bytes that a token takes in the latent cache of ``layers`` layers: no factor 2, no factor of heads."""
-    return layers * row_bytes
-
-
-def gqa_bytes_per_token(layers: int, kv_heads: int, bytes_per_head: int) -> int:
-    """Bytes that a token takes in a GQA cache; ``bytes_per_head`` is of one head's key and value."""
-    return layers * kv_heads * bytes_per_head
-
-
 def break_even_tp(mla_bytes: int, gqa: GQA, gqa_bytes: int) -> tuple[float | None, str | None]:
     """The TP at which TP copies of MLA's cache weigh what GQA's one sharded copy does, or why there is none.
 
@@ -111,24 +97,11 @@ def break_even_tp(mla_bytes: int, gqa: GQA, gqa_bytes: int) -> tuple[float | Non
     return even, None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBytes:
-    """Bytes that one token adds, over all layers, to one copy or to one rank."""
-
-    main: int
-    indexer: int
-    windowed: int
-
-    @property
-    def growing(self) -> int:
-        """What is added without end: windowed layers stop at their window."""
-        return self.main + self.indexer
-
-
 def cache_cost(
     model: Model,
     layout: Layout,
     *,
+    form: Form = LATENT,
     tp: int = 1,
     mtp_layers: int = 0,
     vs: tuple[tuple[Model, Layout], ...] = (),
@@ -139,17 +112,19 @@ def cache_cost(
     """Bytes per token of ``model`` cached in ``layout``, with totals if ``context`` or ``batch`` is given.
 
     Raises:
-        InputError: ``tp`` or ``layout`` does not fit the model, or it has fewer than ``mtp_layers``.
+        InputError: ``tp``, ``layout`` or ``form`` does not fit the model, or it has fewer than ``mtp_layers``.
     """
-    _check_mtp(model, mtp_layers)
-    copy = token_bytes(model, layout, tp=1, mtp_layers=mtp_layers)
-    rank = token_bytes(model, layout, tp=tp, mtp_layers=mtp_layers)
-    comparisons = tuple(_compare(model, copy.growing, other, its_layout, tp) for other, its_layout in vs)
+    check_mtp(model, mtp_layers)
+    copy = token_bytes(model, layout, tp=1, mtp_layers=mtp_layers, form=form)
+    rank = token_bytes(model, layout, tp=tp, mtp_layers=mtp_layers, form=form)
+    comparisons = tuple(_compare(model, form, copy.growing, other, its_layout, tp) for other, its_layout in vs)
     return CacheCost(
         tp=tp,
         layout=layout.name,
+        cache_form=form.name,
+        pad_head_dim=form.pad_head_dim,
         bytes_per_token=copy.growing,
-        **_latent_against_expanded(model.mla, layout, model.cached_layers + mtp_layers, tp),
+        **_latent_against_expanded(model.mla, layout, form, model.cached_layers + mtp_layers, tp),
         indexer_bytes_per_token=copy.indexer,
         indexer_layers=indexing_layers(model, mtp_layers),
         windowed_layers=model.windowed.layers if model.windowed else 0,
@@ -165,40 +140,10 @@ def cache_cost(
     )
 
 
-def token_bytes(model: Model, layout: Layout, *, tp: int = 1, mtp_layers: int = 0) -> TokenBytes:
-    """Bytes that one token adds on one of ``tp`` ranks; with ``tp`` 1, to one whole copy."""
-    check_tp(model, tp)
-    layers = model.cached_layers + mtp_layers
-    if model.gqa:
-        main = _gqa_token_bytes(layers, model.gqa, layout, tp)
-    else:
-        assert model.mla
-        main = latent_bytes_per_token(layers, latent_row_bytes(layout, model.mla))
-    windowed = model.windowed
-    bounded = _gqa_token_bytes(windowed.layers, windowed, layout, tp) if windowed else 0
-    return TokenBytes(main, _indexer_token_bytes(model, mtp_layers), bounded)
-
-
-def indexing_layers(model: Model, mtp_layers: int = 0) -> int:
-    """Layers that hold indexer keys; MTP layers index too, as in vLLM."""
-    return model.indexer.layers + mtp_layers if model.indexer else 0
-
-
 def request_bytes(token: TokenBytes, context: Ints, window: int | None, block_size: Ints = 1) -> Ints:
     """Bytes of one request of ``context`` tokens, in whole pages of ``block_size`` tokens."""
     bounded = minimum(context, window) if window else 0
     return _paged(context, block_size) * token.growing + _paged(bounded, block_size) * token.windowed
-
-
-def _gqa_token_bytes(layers: int, attention: GQA | Windowed, layout: Layout, tp: int) -> int:
-    return gqa_bytes_per_token(layers, kv_heads_per_rank(attention, tp), head_bytes(layout, attention))
-
-
-def _indexer_token_bytes(model: Model, mtp_layers: int) -> int:
-    if not model.indexer:
-        return 0
-    whole = indexing_layers(model, mtp_layers) * indexer_bytes_per_token_per_layer(model.indexer.head_dim)
-    return -(-whole // model.indexer.pool)
 
 
 _LATENT_FIGURES = (
@@ -211,21 +156,25 @@ _LATENT_FIGURES = (
 )
 
 
-def _latent_against_expanded(mla: MLA | None, layout: Layout, layers: int, tp: int) -> dict[str, Any]:
+def _latent_against_expanded(mla: MLA | None, layout: Layout, form: Form, layers: int, tp: int) -> dict[str, Any]:
     if mla is None:
         return dict.fromkeys(_LATENT_FIGURES)
     row = latent_row_bytes(layout, mla)
     latent = latent_bytes_per_token(layers, row)
     expanded = layers * mla.heads * mla.expanded_head_values * EXPANDED_VALUE_BYTES
-    never = mla.heads * (mla.qk_nope_head_dim + mla.v_head_dim) * EXPANDED_VALUE_BYTES
+    never = None  # where the expansion is cached
+    if form.name == "latent":
+        never = mla.heads * (mla.qk_nope_head_dim + mla.v_head_dim) * EXPANDED_VALUE_BYTES
     figures = (latent, row, expanded, expanded // tp, expanded / latent, never)
     return dict(zip(_LATENT_FIGURES, figures, strict=True))
 
 
-def _compare(model: Model, copy_bytes: int, other: Model, layout: Layout, tp: int) -> Comparison:
+def _compare(model: Model, form: Form, copy_bytes: int, other: Model, layout: Layout, tp: int) -> Comparison:
     copy = token_bytes(other, layout)
     rank = token_bytes(other, layout, tp=tp)
     even, why_not = break_even(model, copy_bytes, other, copy.growing)
+    if form.name != "latent":
+        even, why_not = None, "an expanded cache shards its heads over TP"
     return Comparison(
         model=other.name,
         layout=layout.name,
@@ -274,13 +223,6 @@ def _asked_totals(
     batch = 1 if batch is None else batch
     sizes = {"context": context, "batch": batch, "block_size": block}
     return sizes | totals(model, copy, rank, tp, context, batch, block)
-
-
-def _check_mtp(model: Model, mtp_layers: int) -> None:
-    if mtp_layers and model.mtp_layers is None:
-        raise InputError(f"--mtp-layers {mtp_layers}: how many MTP layers {model.name} has is not known")
-    if mtp_layers > (model.mtp_layers or 0):
-        raise InputError(f"--mtp-layers {mtp_layers}: {model.name} has {model.mtp_layers}")
 
 
 def _paged(tokens: Ints, block_size: Ints) -> Ints:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..arrays import maximum, minimum
 from ..models.attention import MLA
 
 if TYPE_CHECKING:
@@ -23,6 +24,19 @@ def pairs(queries: Ints, context: Ints, causal: bool) -> Ints:
     if not causal:
         return queries * context
     return queries * (context - queries) + queries * (queries + 1) // 2
+
+
+def attended_pairs(queries: Ints, context: Ints, topk: int, causal: bool) -> Ints:
+    """Query-key pairs of one request under sparse attention: each query attends min(its keys, ``topk``).
+
+    A causal query has its prefix and the new tokens up to itself: the first ones may still attend all of
+    their keys. With prefix 5, 3 queries and top-7: 6 + 7 + 7 = 20.
+    """
+    if not causal:
+        return queries * minimum(context, topk)
+    prefix = context - queries
+    whole = minimum(queries, maximum(topk - prefix, 0))  # queries that have no more than topk keys
+    return whole * prefix + whole * (whole + 1) // 2 + (queries - whole) * topk
 
 
 def fold_flop(mla: MLA, heads: Ints) -> Ints:

@@ -1,22 +1,22 @@
 """Where the naive path overtakes the absorbed one (docs/cost-model.md, section 4).
 
-By FLOPs there are closed forms in which heads and TP cancel. By roofline time both paths are sums of maxima,
-so their difference is a polynomial between kinks: it is solved between the kinks and every integer answer is
-settled by evaluating its neighbours. All of it is exact: integers and fractions, no floats.
+By FLOPs dense attention has closed forms in which heads and TP cancel. By roofline time, and by FLOPs under
+sparse attention, every stretch of queries is found by intervals.py. All of it is exact: integers and fractions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from math import isqrt
 
 from ..hardware.roofline import Ceilings
-from ..models.attention import MLA
+from ..models.attention import MLA, Indexer
 from .counts import absorbed_core_flop, fold_flop, naive_core_flop
-from .paths import PATHS, Kernel, Work
+from .intervals import FLOP_ALONE, Interval, Weights, first_naive, winning_intervals
+from .paths import Work
+from .sparse import indexer_flop_per_pair, paths_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +42,35 @@ class FlopCrossover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """The path that is cheaper from ``from_queries`` to ``to_queries``, both included (``None``: no end).
+class SparseFlopAtContext:
+    """The FLOP crossover of sparse attention at one context and TP, which does not split the indexer.
 
-    ``equal`` is a stretch where both take exactly the same time.
+    Paths can cross more than once; ``first_`` is the smallest Q of a naive stretch, ``None`` where there is none.
     """
 
-    path: str
-    from_queries: int
-    to_queries: int | None
+    context: int
+    tp: int
+    queries_rectangular: float | None
+    """Where both cost the same; ``None`` where that takes more queries than there are keys."""
+    first_queries_naive_wins_rectangular: int | None
+    intervals: tuple[Interval, ...]
+    first_queries_naive_wins_causal: int | None
+    causal_intervals: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseFlopCrossover:
+    """Crossovers of sparse attention by FLOPs alone.
+
+    The first two are always ``None``: attention over topk rows does not grow with the context, the naive path
+    does, so that at a long one absorption wins at every length.
+    """
+
+    queries_limit: None = None
+    first_queries_naive_wins: None = None
+    first_context_absorbed_wins_at_one_query: int | None
+    """``None`` where it differs among the TPs."""
+    by_context: tuple[SparseFlopAtContext, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,39 +129,81 @@ def time_crossover(
     tps: Iterable[int],
     batches: Iterable[int],
     ceilings: Ceilings,
+    *,
+    indexer: Indexer | None = None,
 ) -> TimeCrossover:
-    """The crossovers by bound at every context, TP and batch; ``work`` gives the layout and byte widths."""
+    """The crossovers by bound at every context, TP and batch; ``work`` gives the layout and byte widths.
+
+    With an ``indexer`` both paths are those of sparse attention, on a layer that indexes.
+    """
     points = [(context, tp, batch) for context in contexts for tp in tps for batch in batches]
     return TimeCrossover(
         by_context=tuple(
-            _time_at(mla, replace(work, context=context, tp=tp, batch=batch), ceilings) for context, tp, batch in points
+            _time_at(mla, replace(work, context=context, tp=tp, batch=batch), ceilings, indexer)
+            for context, tp, batch in points
         )
     )
 
 
-def rectangular_intervals(mla: MLA, work: Work, ceilings: Ceilings) -> tuple[Interval, ...]:
-    """Who wins for Q = 1 .. S with S fixed at ``work.context``."""
+def sparse_flop_crossover(
+    mla: MLA, contexts: Iterable[int], tps: Iterable[int], indexer: Indexer
+) -> SparseFlopCrossover:
+    """The FLOP crossovers under sparse attention at every context and TP; batch cancels, TP does not."""
+    ranks = tuple(tps)
+    firsts = {_first_context_at_one_query(mla, indexer, tp) for tp in ranks}
+    return SparseFlopCrossover(
+        first_context_absorbed_wins_at_one_query=firsts.pop() if len(firsts) == 1 else None,
+        by_context=tuple(_sparse_flop_at(mla, context, tp, indexer) for context in contexts for tp in ranks),
+    )
+
+
+def sparse_rectangular_flop_queries(mla: MLA, context: int, tp: int, indexer: Indexer) -> Fraction | None:
+    """Q at which the FLOPs of both sparse paths are equal, S fixed; ``None`` beyond S.
+
+    Up to topk keys only absorption scores them: Q = A S / (A + (ca - cn + T indexer) S), with A, ca and cn of
+    all heads. Above, both do and it cancels: Q = A S / (A + ca topk - cn S).
+    """
+    fixed, absorbed, naive = (count(mla, mla.heads) for count in (fold_flop, absorbed_core_flop, naive_core_flop))
+    if context <= indexer.topk:
+        per_query = fixed + (absorbed - naive + tp * indexer_flop_per_pair(indexer)) * context
+    else:
+        per_query = fixed + absorbed * indexer.topk - naive * context
+    # more queries than keys: Q > S
+    return Fraction(fixed * context, per_query) if per_query >= fixed else None
+
+
+def rectangular_intervals(
+    mla: MLA, work: Work, ceilings: Ceilings | None, indexer: Indexer | None = None
+) -> tuple[Interval, ...]:
+    """Who wins for Q = 1 .. S with S fixed at ``work.context``; by FLOPs without ``ceilings``."""
     context: int = work.context
 
     def at(queries: int) -> Work:
         return replace(work, queries=queries, causal=False)
 
-    return _intervals(mla, at, ceilings, last=context)
+    return winning_intervals(mla, paths_of(indexer), at, _weights(ceilings), last=context)
 
 
-def causal_intervals(mla: MLA, work: Work, ceilings: Ceilings) -> tuple[Interval, ...]:
-    """Who wins for Q = 1, 2, ... with the prefix fixed at ``work.context`` and S = P + Q."""
+def causal_intervals(
+    mla: MLA, work: Work, ceilings: Ceilings | None, indexer: Indexer | None = None
+) -> tuple[Interval, ...]:
+    """Who wins for Q = 1, 2, ... with the prefix fixed at ``work.context`` and S = P + Q.
+
+    Sparse attention's counts have one kink, at S = topk: there the cached rows that are read stop growing, the
+    naive path begins to score, and so many keys has the last query, which is the first to attend topk rows only.
+    """
     prefix: int = work.context
 
     def at(queries: int) -> Work:
         return replace(work, queries=queries, context=prefix + queries, causal=True)
 
-    return _intervals(mla, at, ceilings, last=None)
+    cuts = (indexer.topk - prefix,) if indexer else ()
+    return winning_intervals(mla, paths_of(indexer), at, _weights(ceilings), last=None, cuts=cuts)
 
 
-def first_naive(intervals: tuple[Interval, ...]) -> int | None:
-    """The smallest Q at which the naive path takes strictly less time."""
-    return next((interval.from_queries for interval in intervals if interval.path == "naive"), None)
+def _weights(ceilings: Ceilings | None) -> Weights:
+    """Times scaled by peak and bandwidth."""
+    return Weights(flop=ceilings.bytes_per_s, byte=ceilings.flop_per_s) if ceilings else FLOP_ALONE
 
 
 def _fixed_and_dearer(mla: MLA) -> tuple[int, int]:
@@ -173,9 +235,36 @@ def _first_causal(mla: MLA, prefix: int) -> int | None:
     return queries
 
 
-def _time_at(mla: MLA, work: Work, ceilings: Ceilings) -> TimeAtContext:
-    rectangular = rectangular_intervals(mla, work, ceilings)
-    causal = causal_intervals(mla, work, ceilings)
+def _first_context_at_one_query(mla: MLA, indexer: Indexer, tp: int) -> int:
+    """Smallest S at which one absorbed query needs fewer FLOPs than a naive one, all heads together."""
+    fixed, absorbed, naive = (count(mla, mla.heads) for count in (fold_flop, absorbed_core_flop, naive_core_flop))
+    saved = fixed + naive - absorbed - tp * indexer_flop_per_pair(indexer)
+    first = fixed // saved + 1 if saved > 0 else None
+    if first is not None and first <= indexer.topk:
+        return first
+    # above topk both paths score the keys: A + ca topk < (A + cn) S
+    return max(indexer.topk + 1, (fixed + absorbed * indexer.topk) // (fixed + naive) + 1)
+
+
+def _sparse_flop_at(mla: MLA, context: int, tp: int, indexer: Indexer) -> SparseFlopAtContext:
+    work = Work(queries=1, context=context, row_bytes=0, tp=tp)
+    equal = sparse_rectangular_flop_queries(mla, context, tp, indexer)
+    rectangular = rectangular_intervals(mla, work, None, indexer)
+    causal = causal_intervals(mla, work, None, indexer)
+    return SparseFlopAtContext(
+        context=context,
+        tp=tp,
+        queries_rectangular=None if equal is None else float(equal),
+        first_queries_naive_wins_rectangular=first_naive(rectangular),
+        intervals=rectangular,
+        first_queries_naive_wins_causal=first_naive(causal),
+        causal_intervals=causal,
+    )
+
+
+def _time_at(mla: MLA, work: Work, ceilings: Ceilings, indexer: Indexer | None) -> TimeAtContext:
+    rectangular = rectangular_intervals(mla, work, ceilings, indexer)
+    causal = causal_intervals(mla, work, ceilings, indexer)
     return TimeAtContext(
         context=work.context,
         tp=work.tp,
@@ -185,103 +274,6 @@ def _time_at(mla: MLA, work: Work, ceilings: Ceilings) -> TimeAtContext:
         first_queries_naive_wins_causal=first_naive(causal),
         causal_intervals=causal,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Polynomial:
-    """c0 + c1 Q + c2 Q^2 with integer coefficients."""
-
-    c0: int
-    c1: int
-    c2: int
-
-    def __sub__(self, other: _Polynomial) -> _Polynomial:
-        return _Polynomial(self.c0 - other.c0, self.c1 - other.c1, self.c2 - other.c2)
-
-    def __add__(self, other: _Polynomial) -> _Polynomial:
-        return _Polynomial(self.c0 + other.c0, self.c1 + other.c1, self.c2 + other.c2)
-
-    def __call__(self, queries: int) -> int:
-        return self.c0 + queries * (self.c1 + queries * self.c2)
-
-    def integers_at_roots(self) -> list[int]:
-        """Integers that hold the floor and the ceiling of every real root (and a few beside them)."""
-        if self.c2 == 0:
-            return [-self.c0 // self.c1, -self.c0 // self.c1 + 1] if self.c1 else []
-        square = self.c1 * self.c1 - 4 * self.c2 * self.c0
-        if square < 0:
-            return []
-        # isqrt is short by less than 1, and |2 c2| >= 2: each root is off by less than one half
-        floors = [(-self.c1 + sign * isqrt(square)) // (2 * self.c2) for sign in (1, -1)]
-        return [floor + step for floor in floors for step in (-1, 0, 1, 2)]
-
-
-def _fitted(values: list[int], rate: int) -> _Polynomial:
-    """Twice ``rate`` times the polynomial through values at Q = 0, 1, 2; counts are at most quadratic in Q."""
-    f0, f1, f2 = (rate * value for value in values)
-    c2 = f2 - 2 * f1 + f0
-    return _Polynomial(2 * f0, 2 * (f1 - f0) - c2, c2)
-
-
-def _intervals(mla: MLA, at: Callable[[int], Work], ceilings: Ceilings, last: int | None) -> tuple[Interval, ...]:
-    """Stretches of Q on which the same path wins, from Q = 1 to ``last``."""
-    paths = {name: _lines(path, mla, at, ceilings) for name, path in PATHS.items()}
-    kinks = {1}
-    for compute, memory in (lines for path in paths.values() for lines in path):
-        kinks.update((compute - memory).integers_at_roots())
-    inside = sorted(queries for queries in kinks if queries >= 1 and (last is None or queries <= last))
-    marks = set(inside)
-    for queries in inside:  # between kinks the difference is one polynomial, fixed by its pieces at a sample
-        for sample in (queries, queries + 1):
-            difference = _piece(paths["naive"], sample) - _piece(paths["absorbed"], sample)
-            marks.update(difference.integers_at_roots())
-    samples = _samples(marks, last)
-    winners = [(queries, _winner(paths, queries)) for queries in samples]
-    starts = [winners[0]] + [now for before, now in pairwise(winners) if before[1] != now[1]]
-    ends: list[int | None] = [start - 1 for start, _ in starts[1:]]
-    return tuple(
-        Interval(path=path, from_queries=start, to_queries=end)
-        for (start, path), end in zip(starts, [*ends, last], strict=True)
-    )
-
-
-Lines = list[tuple[_Polynomial, _Polynomial]]
-
-
-def _lines(
-    path: Callable[[MLA, Work], tuple[Kernel, ...]], mla: MLA, at: Callable[[int], Work], ceilings: Ceilings
-) -> Lines:
-    """Each kernel's compute time and memory time as polynomials in Q.
-
-    Times are scaled by 2 * peak * bandwidth, which makes every coefficient a whole number.
-    """
-    points = [path(mla, at(queries)) for queries in (0, 1, 2)]
-    return [
-        (
-            _fitted([kernel.flop for kernel in kernels], ceilings.bytes_per_s),
-            _fitted([kernel.bytes for kernel in kernels], ceilings.flop_per_s),
-        )
-        for kernels in zip(*points, strict=True)
-    ]
-
-
-def _piece(lines: Lines, queries: int) -> _Polynomial:
-    """The polynomial that a path's time is around ``queries``."""
-    pieces = [max(pair, key=lambda line: line(queries)) for pair in lines]
-    return sum(pieces[1:], pieces[0])
-
-
-def _winner(paths: dict[str, Lines], queries: int) -> str:
-    naive, absorbed = (
-        sum(max(compute(queries), memory(queries)) for compute, memory in paths[name]) for name in ("naive", "absorbed")
-    )
-    return "equal" if naive == absorbed else "naive" if naive < absorbed else "absorbed"
-
-
-def _samples(marks: set[int], last: int | None) -> list[int]:
-    """Every mark, and the integer after each: a stretch without a mark has one winner throughout."""
-    around = {queries + step for queries in marks for step in (-1, 0, 1)}
-    return sorted({1} | {queries for queries in around if queries >= 1 and (last is None or queries <= last)})
 
 
 def _sqrt(square: Fraction) -> float:

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..arrays import stored_bytes
 from ..hardware.roofline import Ceilings, binds, bound_s
-from ..models.attention import MLA
+from ..models.attention import MLA, Indexer
 from .counts import absorbed_core_flop, expanded_values, fold_flop, naive_core_flop, pairs
-from .paths import PATHS, Kernel, Work, check_step, overlapped_bound_s, path_bound_s, total_bytes, total_flop
+from .paths import (
+    Kernel,
+    Work,
+    check_step,
+    over_layers,
+    overlapped_bound_s,
+    path_bound_s,
+    total_bytes,
+    total_flop,
+)
 from .sharding import heads_per_rank
+from .sparse import SparseCost, paths_of, sparse_cost
 
 if TYPE_CHECKING:
     from ..arrays import Floats
@@ -37,7 +47,10 @@ class KernelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathCost:
-    """One path, per rank and layer; ``total_`` is over all layers that cache."""
+    """One path, per rank and layer; ``total_`` is over all layers that cache.
+
+    Under sparse attention the layer is one that indexes, and a total has the indexer on those layers alone.
+    """
 
     flop: int
     bytes: int
@@ -76,10 +89,16 @@ class FlopsCost:
     naive: PathCost
     merged_output_projection_ratio: float
     """Parameters of W_UV*W_O over those of W_O: why nobody multiplies them beforehand."""
+    sparse: SparseCost | None = None
+    """Of sparse attention; ``None``: attention is priced dense."""
 
 
-def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = None) -> FlopsCost:
+def flops_cost(
+    mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = None, *, indexer: Indexer | None = None
+) -> FlopsCost:
     """Price both paths for one point; bounds are ``None`` without ``ceilings``.
+
+    Attention is dense, or sparse over the choice of ``indexer`` where one is given.
 
     Raises:
         InputError: more queries than context, or a TP that does not divide the heads.
@@ -88,7 +107,12 @@ def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = No
     heads = heads_per_rank(mla, work.tp)
     query_pairs = pairs(work.queries, work.context, work.causal)
     fold, core = fold_flop(mla, heads), absorbed_core_flop(mla, heads)
-    costs = {name: path_cost(path(mla, work), layers, ceilings) for name, path in PATHS.items()}
+    indexing = indexer.layers if indexer else 0
+    costs = {
+        name: path_cost(path(mla, work), layers, ceilings, indexing) for name, path in paths_of(indexer).items()
+    }
+    sparse = sparse_cost(mla, indexer, work) if indexer else None
+    attended = sparse.attended_pairs if sparse else query_pairs
     absorbed, naive = costs["absorbed"], costs["naive"]
     return FlopsCost(
         tp=work.tp,
@@ -102,7 +126,7 @@ def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = No
         core_ratio=core / naive_core_flop(mla, heads),
         materialized_bytes_per_context_token=stored_bytes(expanded_values(mla, heads), work.activation_bytes),
         pairs=query_pairs,
-        fold_to_core_ratio=fold * work.queries / (core * query_pairs),
+        fold_to_core_ratio=fold * work.queries / (core * attended),
         fewer_flop=cheaper(absorbed.flop, naive.flop),
         fewer_bytes=cheaper(absorbed.bytes, naive.bytes),
         lower_bound=cheaper(absorbed.bound_s, naive.bound_s) if ceilings else None,
@@ -110,28 +134,36 @@ def flops_cost(mla: MLA, layers: int, work: Work, ceilings: Ceilings | None = No
         absorbed=absorbed,
         naive=naive,
         merged_output_projection_ratio=mla.kv_lora_rank / mla.v_head_dim,
+        sparse=sparse,
     )
 
 
-def path_figures(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> dict[str, Any]:
-    """The figures of a path, over one point or arrays; bounds are ``None`` without ``ceilings``."""
-    flop, moved = total_flop(kernels), total_bytes(kernels)
-    bound = path_bound_s(kernels, ceilings) if ceilings else None
+def path_figures(
+    kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None, indexing: int = 0
+) -> dict[str, Any]:
+    """The figures of a path, over one point or arrays; bounds are ``None`` without ``ceilings``.
+
+    Of the ``layers``, ``indexing`` run the path's indexer, if it has one.
+    """
+
+    def bound(some: tuple[Kernel, ...]) -> Floats:
+        return path_bound_s(some, ceilings) if ceilings else None
+
     return {
-        "flop": flop,
-        "bytes": moved,
-        "bound_s": bound,
+        "flop": total_flop(kernels),
+        "bytes": total_bytes(kernels),
+        "bound_s": bound(kernels),
         "overlapped_bound_s": overlapped_bound_s(kernels, ceilings) if ceilings else None,
-        "total_flop": layers * flop,
-        "total_bytes": layers * moved,
-        "total_bound_s": None if bound is None else layers * bound,
+        "total_flop": over_layers(kernels, layers, indexing, total_flop),
+        "total_bytes": over_layers(kernels, layers, indexing, total_bytes),
+        "total_bound_s": over_layers(kernels, layers, indexing, bound) if ceilings else None,
     }
 
 
-def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None) -> PathCost:
-    """One path's kernels, their sums and, with ``ceilings``, their bounds."""
-    costs = tuple(_kernel_cost(kernel, ceilings) for kernel in kernels)
-    return PathCost(**path_figures(kernels, layers, ceilings), kernels=costs)
+def path_cost(kernels: tuple[Kernel, ...], layers: int, ceilings: Ceilings | None, indexing: int = 0) -> PathCost:
+    """One path's kernels, their sums and, with ``ceilings``, their bounds; a kernel without work is left out."""
+    costs = tuple(_kernel_cost(kernel, ceilings) for kernel in kernels if kernel.bytes)
+    return PathCost(**path_figures(kernels, layers, ceilings, indexing), kernels=costs)
 
 
 def cheaper(absorbed: Floats, naive: Floats) -> Any:

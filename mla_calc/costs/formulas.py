@@ -17,6 +17,7 @@ from .flops import FlopsCost
 from .layouts import Layout, head_bytes, latent_row_bytes, row_formula
 from .paths import Work
 from .sharding import kv_heads_per_rank
+from .workspace import WorkspaceCost, WorkspaceRule
 
 V2 = "DeepSeek-V2, arXiv:2405.04434"
 CHAPTER = "MLA in full detail, "
@@ -114,12 +115,19 @@ def figures_of(cost: Any) -> dict[str, int | float]:
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
-def flops_formulas(with_bounds: bool, causal: bool) -> dict[str, Formula]:
-    """Formulas of the ``flops`` figures; kernels' own figures are named like ``absorbed_q_fold_flop``."""
-    formulas = {path: Formula(text, CHAPTER + "what it costs") for path, text in _FLOPS_CONSTANTS.items()}
+KernelTexts = Mapping[str, Mapping[str, tuple[str, str]]]
+"""By path and kernel: (FLOP, bytes)."""
+
+
+def flops_formulas(with_bounds: bool, causal: bool, kernels_of: KernelTexts | None = None) -> dict[str, Formula]:
+    """Formulas of the ``flops`` figures; kernels' own figures are named like ``absorbed_q_fold_flop``.
+
+    ``kernels_of`` has the texts of other kernels than the dense ones; one called indexer runs on its own layers.
+    """
+    formulas = {path: Formula(text, CHAPTER + "what it costs") for path, text in FLOPS_CONSTANTS.items()}
     triangle = "queries * (context - queries) + queries * (queries + 1) // 2"
     formulas["pairs"] = Formula(triangle if causal else "queries * context", "query-key pairs of one request")
-    for path, kernels in _KERNELS.items():
+    for path, kernels in (kernels_of or KERNELS).items():
         for index, (kernel, (flop, moved)) in enumerate(kernels.items()):
             at, name = f"{path}.kernels[{index}]", f"{path}_{kernel}"
             formulas[f"{at}.flop"] = Formula(flop, f"kernel {kernel}")
@@ -129,17 +137,28 @@ def flops_formulas(with_bounds: bool, causal: bool) -> dict[str, Formula]:
         for figure in ("flop", "bytes"):
             summed = " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels)
             formulas[f"{path}.{figure}"] = Formula(summed, "the sum over the path's kernels")
-            formulas[f"{path}.total_{figure}"] = Formula(f"layers * ({summed})", "all layers that cache")
+            terms = {kernel: f"{path}_{kernel}_{figure}" for kernel in kernels}
+            formulas[f"{path}.total_{figure}"] = _over_layers(terms)
         if with_bounds:
             summed = " + ".join(_bound(f"{path}_{kernel}") for kernel in kernels)
             formulas[f"{path}.bound_s"] = Formula(summed, "one kernel after another")
-            formulas[f"{path}.total_bound_s"] = Formula(f"layers * ({summed})", "all layers that cache")
+            formulas[f"{path}.total_bound_s"] = _over_layers(
+                {kernel: _bound(f"{path}_{kernel}") for kernel in kernels}
+            )
             flop, moved = (
                 " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels) for figure in ("flop", "bytes")
             )
             overlapped = f"max(({flop}) / peak_flop_per_s, ({moved}) / bandwidth_bytes_per_s)"
             formulas[f"{path}.overlapped_bound_s"] = Formula(overlapped, "all compute over all traffic")
     return formulas
+
+
+def _over_layers(terms: Mapping[str, str]) -> Formula:
+    everywhere = " + ".join(text for kernel, text in terms.items() if kernel != "indexer")
+    if "indexer" not in terms:
+        return Formula(f"layers * ({everywhere})", "all layers that cache")
+    text = f"layers * ({everywhere}) + indexer_layers * {terms['indexer']}"
+    return Formula(text, "all layers that cache, the indexer on those that index")
 
 
 def _bound(kernel: str) -> str:
@@ -157,18 +176,18 @@ def kernel_names(cost: FlopsCost) -> dict[str, int | float]:
     }
 
 
-_EXPANDED = "(qk_nope_head_dim + qk_rope_head_dim + v_head_dim)"
-_LATENT = "(2 * kv_lora_rank + qk_rope_head_dim)"
-_FLOPS_CONSTANTS = {
+EXPANDED = "(qk_nope_head_dim + qk_rope_head_dim + v_head_dim)"
+LATENT = "(2 * kv_lora_rank + qk_rope_head_dim)"
+FLOPS_CONSTANTS = {
     "fold_flop_per_query_token": "2 * kv_lora_rank * heads_per_rank * (qk_nope_head_dim + v_head_dim)",
-    "naive_core_flop_per_pair": f"2 * heads_per_rank * {_EXPANDED}",
-    "absorbed_core_flop_per_pair": f"2 * heads_per_rank * {_LATENT}",
-    "core_ratio": f"{_LATENT} / {_EXPANDED}",
-    "materialized_bytes_per_context_token": f"heads_per_rank * {_EXPANDED} * activation_bytes",
-    "fold_to_core_ratio": f"kv_lora_rank * (qk_nope_head_dim + v_head_dim) * queries / ({_LATENT} * pairs)",
+    "naive_core_flop_per_pair": f"2 * heads_per_rank * {EXPANDED}",
+    "absorbed_core_flop_per_pair": f"2 * heads_per_rank * {LATENT}",
+    "core_ratio": f"{LATENT} / {EXPANDED}",
+    "materialized_bytes_per_context_token": f"heads_per_rank * {EXPANDED} * activation_bytes",
+    "fold_to_core_ratio": f"kv_lora_rank * (qk_nope_head_dim + v_head_dim) * queries / ({LATENT} * pairs)",
     "merged_output_projection_ratio": "kv_lora_rank / v_head_dim",
 }
-_KERNELS = {
+KERNELS = {
     "absorbed": {
         "q_fold": (
             "2 * batch * queries * heads_per_rank * qk_nope_head_dim * kv_lora_rank",
@@ -176,8 +195,8 @@ _KERNELS = {
             " + batch * queries * heads_per_rank * (qk_nope_head_dim + kv_lora_rank) * activation_bytes",
         ),
         "attention": (
-            f"2 * batch * pairs * heads_per_rank * {_LATENT}",
-            f"batch * context * row_bytes + batch * queries * heads_per_rank * {_LATENT} * activation_bytes",
+            f"2 * batch * pairs * heads_per_rank * {LATENT}",
+            f"batch * context * row_bytes + batch * queries * heads_per_rank * {LATENT} * activation_bytes",
         ),
         "v_up": (
             "2 * batch * queries * heads_per_rank * v_head_dim * kv_lora_rank",
@@ -190,11 +209,11 @@ _KERNELS = {
             "2 * batch * context * kv_lora_rank * heads_per_rank * (qk_nope_head_dim + v_head_dim)",
             "batch * context * row_bytes"
             " + kv_lora_rank * heads_per_rank * (qk_nope_head_dim + v_head_dim) * weight_bytes"
-            f" + batch * context * heads_per_rank * {_EXPANDED} * activation_bytes",
+            f" + batch * context * heads_per_rank * {EXPANDED} * activation_bytes",
         ),
         "attention": (
-            f"2 * batch * pairs * heads_per_rank * {_EXPANDED}",
-            f"batch * (context + queries) * heads_per_rank * {_EXPANDED} * activation_bytes",
+            f"2 * batch * pairs * heads_per_rank * {EXPANDED}",
+            f"batch * (context + queries) * heads_per_rank * {EXPANDED} * activation_bytes",
         ),
     },
 }
@@ -242,26 +261,46 @@ def crossover_formulas(has_limit: bool) -> dict[str, Formula]:
     return formulas
 
 
-def workspace_formulas(has_rope: bool) -> dict[str, Formula]:
+def workspace_formulas(cost: WorkspaceCost, has_rope: bool, sparse: bool) -> dict[str, Formula]:
     """Formulas of the ``workspace`` figures; without rope the keys need no buffer of their own."""
     kv_nope = "heads_per_rank * (qk_nope_head_dim + v_head_dim) * 2"
     keys = "heads_per_rank * (qk_nope_head_dim + qk_rope_head_dim) * 2"
-    latent = "(kv_lora_rank + qk_rope_head_dim) * 2"
-    rows = "min(max(8 * max_model_len, 4 * max_num_seqs * block_size), rows_cap)"
+    row = "(kv_lora_rank + qk_rope_head_dim)"
+    wanted = "min(max(full_length_requests * max_model_len, pages_per_request * max_num_seqs * block_size), rows_cap)"
+    capped = f"min({wanted}, max_num_seqs * index_topk)" if sparse else wanted
+    aligned = "-(-max({}, 1) // alignment) * alignment"
+    rule = f"{VLLM_WORKSPACE}:2329-2354"
     return {
-        "rows": Formula(f"-(-{rows} // block_size) * block_size", f"{VLLM_WORKSPACE}:2329-2354"),
-        "latent_bytes": Formula(f"rows * {latent}", f"{VLLM_WORKSPACE}:2488-2496"),
+        "rows": Formula(aligned.format(capped), rule),
+        "buffer_rows": Formula("rows + rows // dcp" if cost.dcp > 1 else "rows", f"{VLLM_WORKSPACE}:2463-2481"),
+        "latent_bytes": Formula(f"buffer_rows * {row} * buffer_value_bytes", f"{VLLM_WORKSPACE}:2488-2496"),
         "kv_nope_bytes": Formula(f"rows * {kv_nope}", f"{VLLM_WORKSPACE}:3043-3045"),
         "v_bytes": Formula("rows * heads_per_rank * v_head_dim * 2", "a view of kv_nope"),
         "k_bytes": Formula(f"rows * {keys}", f"{VLLM_WORKSPACE}:2952"),
         "transient_peak_bytes": Formula(
             f"rows * ({kv_nope} + {keys})" if has_rope else f"rows * {kv_nope}", "both at once, in one layer"
         ),
-        "reserved_bytes": Formula(f"rows * {kv_nope}", f"{VLLM_WORKSPACE}:934-947, the profile run"),
-        "expansion_ratio": Formula(f"{keys} / ({latent})", CHAPTER + "section 1"),
-        "cache_tokens_worth": Formula(
-            f"rows * ({latent} + {kv_nope}) // bytes_per_token", "buffer and reserve in tokens"
+        "reserved_rows": Formula(aligned.format(wanted), "the dense rule, also for a DSA model: vllm#57170"),
+        "reserved_bytes": Formula(f"reserved_rows * {kv_nope}", f"{VLLM_WORKSPACE}:934-947, the profile run"),
+        "held_bytes": Formula(
+            "latent_bytes + reserved_bytes + sparse_prefill_bytes + indexer_buffer_bytes", "what the cache cannot have"
         ),
+        "expansion_ratio": Formula(f"{keys} / ({row} * 2)", CHAPTER + "section 1"),
+        "cache_tokens_worth": Formula("held_bytes // bytes_per_token", "what is held, in tokens"),
+    }
+
+
+def workspace_names(
+    cost: WorkspaceCost, rule: WorkspaceRule, *, index_topk: int, alignment: int, buffer_value_bytes: int
+) -> dict[str, int | float]:
+    """The rule's numbers and the record's figures under the names that the formulas use."""
+    return {
+        **figures_of(cost),
+        "full_length_requests": rule.full_length_requests,
+        "pages_per_request": rule.pages_per_request,
+        "index_topk": index_topk,
+        "alignment": alignment,
+        "buffer_value_bytes": buffer_value_bytes,
     }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..hardware.roofline import Ceilings
-from ..models.attention import MLA, Model
+from ..models.attention import MLA, Indexer, Model
 from .layouts import Layout
 from .sharding import check_tp
 
@@ -44,6 +44,8 @@ class Setting:
     ceilings: Ceilings | None = None
     causal: bool = True
     weight_bytes: Width = 2
+    indexer: Indexer | None = None
+    """The model's indexer where attention is priced sparse."""
 
     @property
     def mla(self) -> MLA:
@@ -138,7 +140,7 @@ def _has_both(sweep: Sweep) -> bool:
 def _corners(sweep: Sweep, axes: Axes) -> dict[str, tuple[int, ...]]:
     """Points among which every figure is largest, as axes of equal length.
 
-    Counts grow along every axis but TP, where some fall, and block size, where what is rounded up to whole
+    Counts grow along every axis (under sparse attention some stop at topk, none falls) but TP, where some fall, and block size, where what is rounded up to whole
     pages goes up and down: of these two every value is tried.
     """
     largest = {name: max(axes[name]) for name in sweep.axes}

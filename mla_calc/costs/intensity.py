@@ -2,6 +2,8 @@
 
 Context-only: the FLOPs and bytes that grow with the context, which is what long contexts tend to. MLA's falls
 as 1/TP, since heads divide and the latent row does not; GQA's holds until its KV heads are one per rank.
+Sparse attention reads topk rows at most, so that in the end only the indexer grows: its intensity is one at a
+given context, and tends to the indexer's own, which no TP divides.
 """
 
 from __future__ import annotations
@@ -9,16 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import maximum, ratio
+from ..arrays import EXACT_IN_FLOAT, maximum, ratio
 from ..hardware.roofline import Ceilings, binds
-from ..models.attention import GQA, MLA, Model
-from .cache import break_even, token_bytes
+from ..models.attention import GQA, MLA, Indexer, Model
+from .cache import DEFAULT_CONTEXT, break_even, token_bytes
 from .counts import absorbed_core_flop
 from .layouts import Layout, head_bytes, latent_row_bytes
+from .paths import Work, check_step
 from .sharding import check_tp, kv_heads_per_rank
+from .sparse import decode_bytes, decode_flop, indexer_bytes_per_context_token, indexer_flop_per_pair
 
 if TYPE_CHECKING:
-    from ..arrays import Ints
+    from ..arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,17 @@ class IntensityOf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparseIntensity:
+    """What the intensities of sparse attention are of: indexer and attention of a layer that indexes."""
+
+    context: int
+    topk: int
+    indexer_layers: int
+    limit_flop_per_byte: float
+    """What every TP's intensity tends to as the context grows: the indexer's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IntensityCost:
     """Intensity by TP of absorbed decode (or of GQA decode) for ``queries`` tokens per request."""
 
@@ -54,10 +69,13 @@ class IntensityCost:
     by_tp: tuple[IntensityAtTp, ...]
     vs: tuple[IntensityOf, ...]
     ridge_heads_times_queries: float | None
-    """Query heads per rank times queries at which the intensity reaches the ridge; ``None`` for GQA."""
+    """Query heads per rank times queries at which the intensity reaches the ridge; ``None`` for GQA and under
+    sparse attention, whose indexer no TP divides."""
     break_even_tp: float | None
     """The TP at which the cluster's bytes reach those of the first of ``vs``; ``None``: see the note."""
     break_even_note: str | None
+    sparse: SparseIntensity | None = None
+    """Of sparse attention; ``None``: dense, in the limit of a long context."""
 
 
 def core_flop_per_context_token(attention: MLA | GQA, tp: int) -> int:
@@ -82,9 +100,21 @@ def context_intensity(attention: MLA | GQA, layout: Layout, tp: int, queries: in
     return flop / context_token_bytes(attention, layout, tp)
 
 
-def intensity_figures(flop: Ints, bytes_read: int, ceilings: Ceilings | None) -> dict[str, Any]:
-    """The figures of :class:`IntensityAtTp` but ``tp``, over one point or arrays of FLOPs."""
-    intensity = ratio(flop, bytes_read)
+def sparse_intensity_figures(
+    mla: MLA, layout: Layout, indexer: Indexer, ceilings: Ceilings | None, *, tp: Ints, queries: Ints, context: Ints
+) -> dict[str, Any]:
+    """The same of indexer and attention over min(context, topk) rows, over one point or arrays.
+
+    Every query is counted over all of ``context``, as in the dense figure. DeepSeek-V3.2 in bf16 at TP 1 and 4,096
+    keys: (16,384 * 4,096 + 278,528 * 2,048) / (132 * 4,096 + 1,152 * 2,048) = 220.0.
+    """
+    flop = decode_flop(mla, indexer, tp, queries, context)
+    return intensity_figures(flop, decode_bytes(indexer, latent_row_bytes(layout, mla), context), ceilings)
+
+
+def intensity_figures(flop: Ints, bytes_read: Ints, ceilings: Ceilings | None) -> dict[str, Any]:
+    """The figures of :class:`IntensityAtTp` but ``tp``, over one point or arrays."""
+    intensity = _quotient(flop, bytes_read)
     if ceilings is None:
         return {"intensity_flop_per_byte": intensity, **dict.fromkeys(("ridge_share", "margin", "binds", "by"))}
     ridge = ceilings.ridge_flop_per_byte
@@ -115,27 +145,47 @@ def intensity_cost(
     queries: int = 1,
     ceilings: Ceilings | None = None,
     vs: tuple[tuple[Model, Layout], ...] = (),
+    indexer: Indexer | None = None,
+    context: int = DEFAULT_CONTEXT,
 ) -> IntensityCost:
     """Intensity of ``model`` and of each of ``vs`` at every TP of ``tps``.
 
+    With the model's ``indexer``, that of sparse attention over ``context`` keys; the ``vs`` stay dense.
+
     Raises:
-        InputError: a TP does not divide a model's heads, or a layout does not fit.
+        InputError: a TP does not divide a model's heads, a layout does not fit, or more queries than ``context``.
     """
+    if indexer:
+        check_step(Work(queries=queries, context=context, row_bytes=0))
     even, why_not = _break_even(model, layout, *vs[0]) if vs else (None, None)
     return IntensityCost(
         queries=queries,
         layout=layout.name,
         ridge_flop_per_byte=ceilings.ridge_flop_per_byte if ceilings else None,
-        by_tp=_by_tp(model, layout, tps, queries, ceilings),
+        by_tp=(
+            _sparse_by_tp(model, layout, tps, indexer, ceilings, queries=queries, context=context)
+            if indexer
+            else _by_tp(model, layout, tps, queries, ceilings)
+        ),
         vs=tuple(
             IntensityOf(model=other.name, layout=its.name, by_tp=_by_tp(other, its, tps, queries, ceilings))
             for other, its in vs
         ),
         ridge_heads_times_queries=(
-            ridge_heads_times_queries(model.mla, layout, ceilings) if model.mla and ceilings else None
+            ridge_heads_times_queries(model.mla, layout, ceilings) if model.mla and ceilings and not indexer else None
         ),
         break_even_tp=even,
         break_even_note=why_not,
+        sparse=_sparse(indexer, queries, context) if indexer else None,
+    )
+
+
+def _sparse(indexer: Indexer, queries: int, context: int) -> SparseIntensity:
+    return SparseIntensity(
+        context=context,
+        topk=indexer.topk,
+        indexer_layers=indexer.layers,
+        limit_flop_per_byte=queries * indexer_flop_per_pair(indexer) / indexer_bytes_per_context_token(indexer),
     )
 
 
@@ -160,3 +210,26 @@ def _by_tp(
         )
         for tp in tps
     )
+
+
+def _sparse_by_tp(
+    model: Model, layout: Layout, tps: tuple[int, ...], indexer: Indexer, ceilings: Ceilings | None, **step: int
+) -> tuple[IntensityAtTp, ...]:
+    assert model.mla  # an indexer picks latent rows
+    for tp in tps:
+        check_tp(model, tp)
+    return tuple(
+        IntensityAtTp(tp=tp, **sparse_intensity_figures(model.mla, layout, indexer, ceilings, tp=tp, **step))
+        for tp in tps
+    )
+
+
+def _quotient(count: Ints, by: Ints) -> Floats:
+    """As Python divides integers, element by element; see :func:`ratio`, which divides by one number."""
+    if isinstance(by, int):
+        return ratio(count, by)
+    import numpy as np
+
+    if by.dtype == object or max(count.max(), by.max()) <= EXACT_IN_FLOAT:
+        return np.asarray(count / by, dtype=np.float64)
+    return np.asarray(count.astype(object) / by.astype(object), dtype=np.float64)

@@ -80,7 +80,7 @@ def head_bytes(layout: Layout, attention: GQA | Windowed) -> int:
         InputError: the layout stores latent rows alone, or its groups do not divide the widths.
     """
     if not layout.heads:
-        raise InputError(f"the cache layout {layout.name} stores MLA rows; a GQA cache has none")
+        raise InputError(f"the cache layout {layout.name} stores MLA rows, not keys and values per head")
     return _parts_bytes(layout, layout.heads, {"row": attention.qk_head_dim + attention.v_head_dim})
 
 

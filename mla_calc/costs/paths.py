@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import stored_bytes
 from ..errors import InputError, shown
@@ -59,6 +59,8 @@ class Kernel:
     cache_bytes: Ints
     weight_bytes: Ints
     activation_bytes: Ints
+    indexes: bool = False
+    """Whether only the layers that hold indexer keys run it; every layer that caches runs the others."""
 
     @property
     def bytes(self) -> Ints:
@@ -140,6 +142,15 @@ def total_bytes(kernels: tuple[Kernel, ...]) -> Ints:
 def path_bound_s(kernels: tuple[Kernel, ...], ceilings: Ceilings) -> Floats:
     """Bound of a path run kernel after kernel, s: the sum of its kernels' bounds."""
     return reduce(add, (bound_s(kernel.flop, kernel.bytes, ceilings) for kernel in kernels))
+
+
+def over_layers(
+    kernels: tuple[Kernel, ...], layers: int, indexing: int, figure: Callable[[tuple[Kernel, ...]], Any]
+) -> Any:
+    """A ``figure`` of a path over the model: ``layers`` that cache, of which ``indexing`` run the indexer."""
+    total = layers * figure(tuple(kernel for kernel in kernels if not kernel.indexes))
+    scoring = tuple(kernel for kernel in kernels if kernel.indexes)
+    return total + indexing * figure(scoring) if scoring else total
 
 
 def overlapped_bound_s(kernels: tuple[Kernel, ...], ceilings: Ceilings) -> Floats:

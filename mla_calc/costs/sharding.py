@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..arrays import maximum
 from ..errors import InputError
 from ..models.attention import GQA, MLA, Model, Windowed
 
@@ -45,9 +46,14 @@ def heads_per_rank(mla: MLA, tp: Ints) -> Ints:
     return mla.heads // tp
 
 
-def kv_heads_per_rank(attention: GQA | Windowed, tp: int) -> int:
+def kv_heads_per_rank(attention: GQA | Windowed, tp: Ints) -> Ints:
     """KV heads that a rank stores: its share, or one copy once there are more ranks than heads."""
-    return max(1, attention.kv_heads // tp)
+    return maximum(1, attention.kv_heads // tp)
+
+
+def copies(attention: MLA | GQA, tp: Ints) -> Ints:
+    """Copies of a token that ``tp`` ranks keep: each all of a latent, KV heads once there are more ranks."""
+    return tp if isinstance(attention, MLA) else maximum(1, tp // attention.kv_heads)
 
 
 def _degrees(model: Model, most: int = 12) -> str:

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 from .cache import CacheCost, cache_cost, token_bytes, totals
 from .flops import cheaper, path_figures
 from .grid import Setting, Sweep
-from .intensity import context_token_bytes, core_flop_per_context_token, intensity_figures
+from .intensity import (
+    context_token_bytes,
+    core_flop_per_context_token,
+    intensity_figures,
+    sparse_intensity_figures,
+)
 from .layouts import latent_row_bytes
-from .paths import PATHS, Work
+from .paths import Work
+from .sparse import paths_of
 from .workspace import WorkspaceCost, workspace_cost
 
 if TYPE_CHECKING:
@@ -39,8 +45,9 @@ def _flops(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
         weight_bytes=setting.weight_bytes,
     )
     columns = dict(points)
-    for name, path in PATHS.items():
-        figures = path_figures(path(setting.mla, work), setting.model.cached_layers, setting.ceilings)
+    indexing = setting.indexer.layers if setting.indexer else 0
+    for name, path in paths_of(setting.indexer).items():
+        figures = path_figures(path(setting.mla, work), setting.model.cached_layers, setting.ceilings, indexing)
         columns |= {f"{name}.{key}": column for key, column in figures.items() if column is not None}
     compared = {"fewer_flop": "flop", "fewer_bytes": "bytes", "lower_bound": "bound_s"}
     for name, key in compared.items():
@@ -79,6 +86,13 @@ def _intensity(setting: Setting, points: Mapping[str, Column]) -> dict[str, Colu
     return {**points, **columns}
 
 
+def _sparse_intensity(setting: Setting, points: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of ``intensity --sparse``, which has a context too."""
+    assert setting.indexer
+    figures = sparse_intensity_figures(setting.mla, setting.layout, setting.indexer, setting.ceilings, **points)
+    return {**points, **{name: column for name, column in figures.items() if column is not None}}
+
+
 WORKSPACE_FIGURES = ("rows", *_names(WorkspaceCost, "_bytes"), "expansion_ratio", "cache_tokens_worth")
 
 
@@ -113,11 +127,21 @@ SWEEPS: dict[str, Sweep] = {
     "flops": Sweep(
         axes=("tp", "batch", "queries", "context"),
         columns=_flops,
-        settings=("ceilings", "causal", "weight_bytes"),
+        settings=("ceilings", "causal", "weight_bytes", "indexer"),
         mla_only=True,
     ),
     "cache": Sweep(axes=("tp", "batch", "context", "block_size"), columns=_cache),
-    "intensity": Sweep(axes=("tp", "queries"), columns=_intensity, settings=("ceilings",)),
+    "intensity": Sweep(axes=("tp", "queries"), columns=_intensity, settings=("ceilings", "indexer")),
     "workspace": Sweep(axes=("tp", "max_model_len", "max_num_seqs", "block_size"), columns=_workspace, mla_only=True),
 }
 """The sweeps by command; the first is what `sweep` does without one."""
+
+SPARSE_SWEEPS: dict[str, Sweep] = SWEEPS | {
+    "intensity": Sweep(
+        axes=("tp", "queries", "context"),
+        columns=_sparse_intensity,
+        settings=("ceilings", "indexer"),
+        mla_only=True,
+    ),
+}
+"""The same with an indexer to price: with topk rows, an intensity is one at a context."""

@@ -13,6 +13,7 @@ from ..arrays import stored_bytes
 from ..models.attention import MLA
 from .paths import Work, absorbed_kernels, check_step
 from .sharding import heads_per_rank
+from .weights import projection_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def trace_cost(mla: MLA, work: Work) -> TraceCost:
     before = (*_query_steps(mla, work), *_cache_steps(mla, work))
     kernels = {kernel.name: kernel.flop for kernel in absorbed_kernels(mla, work)}
     folds, core = kernels["q_fold"] + kernels["v_up"], kernels["attention"]
-    steps = (*before, *_attention_steps(mla, work), _output_step(mla, work))
+    steps = (*before, *_attention_steps(mla, work), _linear("o_proj", (), mla, work))
     return TraceCost(
         tp=work.tp,
         batch=work.batch,
@@ -82,18 +83,13 @@ def trace_cost(mla: MLA, work: Work) -> TraceCost:
 
 def _query_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
     """From the hidden state to the query and the latent, not yet rotated."""
-    tokens, heads = work.batch * work.queries, mla.heads // work.tp
     latent = (f"kv_c {mla.kv_lora_rank}", *((f"k_pe {mla.qk_rope_head_dim}",) if mla.qk_rope_head_dim else ()))
-    query, query_width = (f"q [{heads}, {mla.qk_head_dim}]",), heads * mla.qk_head_dim
+    query = (f"q [{mla.heads // work.tp}, {mla.qk_head_dim}]",)
     if mla.q_lora_rank is None:
-        return (
-            _linear("kv_a_proj_with_mqa", tokens, mla.hidden_size, mla.row_values, latent, work),
-            _linear("q_proj", tokens, mla.hidden_size, query_width, query, work),
-        )
-    down = mla.q_lora_rank + mla.row_values
+        return _linear("kv_a_proj_with_mqa", latent, mla, work), _linear("q_proj", query, mla, work)
     return (
-        _linear("fused_qkv_a_proj", tokens, mla.hidden_size, down, (f"q_c {mla.q_lora_rank}", *latent), work),
-        _linear("q_b_proj", tokens, mla.q_lora_rank, query_width, query, work),
+        _linear("fused_qkv_a_proj", (f"q_c {mla.q_lora_rank}", *latent), mla, work),
+        _linear("q_b_proj", query, mla, work),
     )
 
 
@@ -114,25 +110,21 @@ def _cache_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
 def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
     """The absorbed path's own kernels, with the shapes that the batched products see."""
     tokens, heads = work.batch * work.queries, mla.heads // work.tp
-    rank, nope, value = mla.kv_lora_rank, mla.qk_nope_head_dim, mla.v_head_dim
-    shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None, tuple[str, ...]]] = {
-        "q_fold": (
-            (heads, tokens, rank),
-            (heads, nope, rank),
-            (f"{mla.row_values} wide with q_pe",) if mla.qk_rope_head_dim else (),
-        ),
-        "attention": ((tokens, heads, rank), None, (f"K {mla.row_values}, V its first {rank}",)),
-        "v_up": ((tokens, heads, value), (heads, rank, value), ()),
+    rank, weights = mla.kv_lora_rank, projection_shapes(mla, heads)
+    shapes: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
+        "q_fold": ((heads, tokens, rank), (f"{mla.row_values} wide with q_pe",) if mla.qk_rope_head_dim else ()),
+        "attention": ((tokens, heads, rank), (f"K {mla.row_values}, V its first {rank}",)),
+        "v_up": ((tokens, heads, mla.v_head_dim), ()),
     }
     steps = []
     for kernel in absorbed_kernels(mla, work):
-        shape, weight, splits = shapes[kernel.name]
+        shape, splits = shapes[kernel.name]
         steps.append(
             Step(
                 name=kernel.name,
                 shape=shape,
                 splits=splits,
-                weight_shape=weight,
+                weight_shape=weights.get(kernel.name),
                 flop=kernel.flop,
                 bytes=kernel.bytes,
             )
@@ -140,13 +132,10 @@ def _attention_steps(mla: MLA, work: Work) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _output_step(mla: MLA, work: Work) -> Step:
-    heads = mla.heads // work.tp
-    return _linear("o_proj", work.batch * work.queries, heads * mla.v_head_dim, mla.hidden_size, (), work)
-
-
-def _linear(name: str, tokens: int, wide: int, out: int, splits: tuple[str, ...], work: Work) -> Step:
+def _linear(name: str, splits: tuple[str, ...], mla: MLA, work: Work) -> Step:
     """A dense projection [tokens, wide] x [wide, out]: weights read once, activations in and out."""
+    wide, out = projection_shapes(mla, mla.heads // work.tp)[name]
+    tokens = work.batch * work.queries
     return Step(
         name=name,
         shape=(tokens, out),

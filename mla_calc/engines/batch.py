@@ -33,3 +33,20 @@ class Decision:
 
     path: PathName
     rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One backend on the way to the one that is taken, and why it was or was not."""
+
+    name: str
+    accepted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """The backend that an engine takes, ``None`` where none accepts, and every rung of its ladder."""
+
+    resolved: str | None
+    ladder: tuple[Rung, ...]

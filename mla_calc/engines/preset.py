@@ -16,7 +16,7 @@ from pydantic import StringConstraints
 
 from ..costs.workspace import WorkspaceRule
 from ..errors import InputError
-from ..schema import STRICT, Count, Dimension, Text
+from ..schema import STRICT, Count, Dimension, Large, Text
 
 Heads = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,6}$")]
 """A number of query heads as the key of a mapping: YAML keys are strings here."""
@@ -34,6 +34,29 @@ class HeadThreshold:
     """Query tokens for any other number of heads."""
     compute_capability_major: tuple[Dimension, ...] = ()
     """Majors for which this table is used; none: all that no table before it names."""
+
+
+Capability = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}\.[0-9]$")]
+"""A CUDA compute capability, as ``8.9``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """What a backend refuses although it takes each part of it: a combination of which all that is given holds."""
+
+    __pydantic_config__ = STRICT
+
+    reason: Text
+    """The refusal, in a few words that follow the backend's name."""
+    head_size: Dimension | None = None
+    """Width of the cached row, values."""
+    rope: bool | None = None
+    """Whether the model has a rope slice."""
+    kv_cache_dtypes: tuple[Text, ...] = ()
+    kv_cache_dtypes_other_than: tuple[Text, ...] = ()
+    majors_other_than: tuple[Dimension, ...] = ()
+    qk_nope_head_dims_other_than: tuple[Dimension, ...] = ()
+    kv_lora_ranks_other_than: tuple[Dimension, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +80,10 @@ class Backend:
     supports_dcp: bool | None = None
     compute_capability_major: tuple[Dimension, ...] = ()
     """Majors that it runs on; none: any."""
+    declared_majors: tuple[Dimension, ...] = ()
+    """Majors that it declares, where its kernel then refuses some of them."""
+    least_capability: Mapping[Text, Capability] = field(default_factory=dict)
+    """The lowest compute capability at which its kernel reads a cache dtype."""
     gates_read: bool = True
     """False where only its entry in the registry was read: on which GPUs it runs is then not known."""
     kv_cache_dtypes: tuple[Text, ...] | None = None
@@ -69,8 +96,21 @@ class Backend:
     qk_nope_head_dims: tuple[Count, ...] | None = None
     qk_rope_head_dims: tuple[Count, ...] | None = None
     v_head_dims: tuple[Count, ...] | None = None
+    kv_lora_ranks: tuple[Dimension, ...] | None = None
     index_topk: Dimension | None = None
     """The only number of selected rows that it takes."""
+    index_topk_multiple: Dimension | None = None
+    """The number of selected rows is to be a multiple of this."""
+    gathered_heads: tuple[Dimension, ...] | None = None
+    """Query heads that its kernel takes: those of a rank, times DCP, which gathers the queries."""
+    gathered_heads_under_dcp: tuple[Dimension, ...] | None = None
+    refuses: tuple[Combination, ...] = ()
+    cache_becomes: Mapping[Text, Text] = field(default_factory=dict)
+    """Cache dtypes that it stores as another one."""
+    dcp_interleave: Dimension | None = None
+    """The only interleave of the cache, tokens, at which it starts under DCP."""
+    absorbed_prefill: bool = False
+    """Whether the rows that are no decode rows run in the latent space too."""
     requires: tuple[Text, ...] = ()
     """What else it asks for, in words."""
     notes: tuple[Text, ...] = ()
@@ -99,6 +139,11 @@ class Ladder:
     dense: Annotated[tuple[Text, ...], MinLen(1)]
     sparse: tuple[SparseTail, ...] = ()
     """Tried after the dense ones; the first whose conditions hold."""
+    platform: Literal["cuda", "rocm"] = "cuda"
+    aiter: bool | None = None
+    """ROCm: whether AITER's MLA is enabled; absent: either."""
+    kinds_apart: bool = False
+    """Whether a DSA model is offered the sparse ones alone, and any other model the dense ones."""
     compute_capability_major: tuple[Dimension, ...] = ()
     """Majors that this ladder is for; none: all that no ladder before it names."""
 
@@ -133,6 +178,10 @@ class MaskedMha:
     tp: Dimension
     pairs: Annotated[tuple[tuple[Dimension, Dimension], ...], MinLen(1)]
     """(longest sequence, least queries), tokens: MHA where the row has at least so many queries."""
+    context_pairs: tuple[tuple[Dimension, Dimension], ...] | None = None
+    """The pairs where a row has a prefix; none: no MHA there; absent: the same pairs."""
+    also: tuple[Text, ...] = ()
+    """Other backends whose prefill runs on the same kernel and looks here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +193,26 @@ class SparsePrefill:
     masked_mha: tuple[MaskedMha, ...] = ()
     masked_mha_majors: tuple[Dimension, ...] = ()
     """CUDA capability majors on which masked MHA exists."""
+    masked_mha_dims: tuple[tuple[Dimension, Dimension, Dimension, Count, Dimension], ...] = ()
+    """Models for which it exists: query heads, kv_lora_rank, nope, rope and value dimension per head."""
+    mask_bytes: Large | None = None
+    """Size of the buffer for the bit masks of one batch, bytes: a batch that needs more stays absorbed."""
     source: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """Dimensions by which a family of models is known; a config's architecture is not kept in a model's record."""
+
+    __pydantic_config__ = STRICT
+
+    heads: Annotated[tuple[Dimension, ...], MinLen(1)]
+    """Query heads of the whole model, one of these."""
+    hidden_size: Dimension
+    kv_lora_rank: Dimension
+    qk_nope_head_dim: Dimension
+    qk_rope_head_dim: Count
+    v_head_dim: Dimension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +230,18 @@ class DefaultBackend:
     """Query heads per rank for which it holds; none: any."""
     model: Text | None = None
     """A family of models, in words, where the rule names one."""
+    shapes: tuple[AttentionShape, ...] = ()
+    """The dimensions of the models of that family; one of them has to fit. None: any model."""
     source: Text
 
 
 RuleKind = Literal["shared", "fa4", "no_threshold", "aiter", "triton", "dsa", "ascend"]
 """SGLang's predicates, each a function of engines/sglang.py; which handler has which is data."""
+
+Circumstance = Literal["graph", "context_parallel", "deterministic", "ragged_disabled", "no_rope", "dcp"]
+"""What keeps a handler of SGLang on the absorbed path whatever the batch: a prefill graph being captured or
+replayed, context parallelism of the prefill, deterministic inference, ``--flashinfer-mla-disable-ragged``, a model
+without rope slice, decode context parallelism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +263,10 @@ class Handler:
     """Whether chunked prefixes stay enabled with it; without them only P = 0 leaves the absorbed path."""
     page_sizes: tuple[Dimension, ...] | None = None
     """Page sizes that it is forced to, tokens."""
+    absorbed_when: tuple[Circumstance, ...] = ()
+    """What keeps it absorbed whatever the batch."""
+    packs_fp8_prefix: bool | None = None
+    """Whether it expands prefixes of Kimi-K3's shape out of an fp8 cache on gfx95 (12 heads per rank)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +313,8 @@ class Engine:
     registry: Registry | None = None
     model_runner: Literal["v1", "v2"] | None = None
     """Which of vLLM's runners, and so which order of the batch, is the default."""
+    parallel_drafting_runners: tuple[Literal["v1", "v2"], ...] | None = None
+    """The runners under which parallel drafting widens a verified request by its draft tokens once more."""
     sparse_prefill: SparsePrefill | None = None
     workspace: WorkspaceRule | None = None
     chunk_plan: Literal["greedy", "equal"] | None = None
@@ -242,6 +323,8 @@ class Engine:
     prefix_threshold: PrefixThreshold | None = None
     chunk_capacity: ChunkCapacity | None = None
     default_backends: tuple[DefaultBackend, ...] = ()
+    backend_choices: tuple[Text, ...] = ()
+    """What SGLang's ``--attention-backend`` takes; a name here without a handler takes triton's."""
     dense_attention_threshold: Dimension | None = None
     """SGLang, DSA: the longest sequence up to which a prefill is dense, where the model's top-k does not set it."""
     class_chain: Mapping[Text, Text] = field(default_factory=dict)

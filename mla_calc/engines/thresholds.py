@@ -26,7 +26,7 @@ class EngineThreshold:
     source: str
 
 
-PLATFORM_OF = {"nvidia": "cuda", "amd": "rocm"}
+PLATFORM_OF: dict[str, Literal["cuda", "rocm"]] = {"nvidia": "cuda", "amd": "rocm"}
 """Which backends a vendor's GPUs run; those of no other vendor are in the presets."""
 
 

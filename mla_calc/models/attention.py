@@ -129,6 +129,27 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """How parameters are stored: ``bytes`` for every ``per`` of them, their scales included."""
+
+    __pydantic_config__ = STRICT
+
+    dtype: Text
+    bytes: Dimension
+    per: Dimension = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights(Stored):
+    """How the checkpoint stores its parameters, all of them or all but those of attention."""
+
+    __pydantic_config__ = STRICT
+
+    attention: Stored | None = None
+    """The attention's projections where they are stored otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A model: one attention, on how many layers, and what else caches; see the fields.
 
@@ -156,6 +177,8 @@ class Model:
     """Multi-token-prediction layers in the checkpoint; they cache only where speculative decoding runs."""
     max_position_embeddings: Large | None = None
     parameters: Parameters = field(default_factory=Parameters)
+    weights: Weights | None = None
+    """How the checkpoint stores its parameters, or ``None`` where that was not read."""
     notes: tuple[Text, ...] = ()
     expect: tuple[Expected, ...] = ()
     sources: Sources = field(default_factory=dict)

@@ -8,7 +8,7 @@ from .attention import Model
 
 LEAST_PARAMETERS = 1_000_000
 
-_SOURCED = ("mla", "gqa", "cached_layers", "transformer_layers", "windowed", "recurrent", "indexer")
+_SOURCED = ("mla", "gqa", "cached_layers", "transformer_layers", "windowed", "recurrent", "indexer", "weights")
 _SOURCED_IF_SET = ("mtp_layers", "max_position_embeddings")
 
 

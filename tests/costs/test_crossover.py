@@ -15,15 +15,14 @@ from itertools import pairwise
 import pytest
 
 from mla_calc.costs.crossover import (
-    Interval,
     causal_flop_queries,
     causal_intervals,
-    first_naive,
     flop_crossover,
     rectangular_flop_queries,
     rectangular_intervals,
     time_crossover,
 )
+from mla_calc.costs.intervals import Interval, first_naive
 from mla_calc.costs.paths import Work
 from mla_calc.hardware.roofline import Ceilings
 from mla_calc.models.attention import MLA

@@ -6,6 +6,7 @@ The engine's figures are held to the sources in the other tests; here text and f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import lcm
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from mla_calc.costs.formulas import Formula
 from mla_calc.costs.intensity import intensity_cost
 from mla_calc.costs.layouts import Layout, load_layout
 from mla_calc.costs.paths import Work
-from mla_calc.costs.workspace import workspace_cost
+from mla_calc.costs.workspace import VLLM, workspace_cost
 from mla_calc.data import preset_files
 from mla_calc.errors import InputError
 from mla_calc.hardware.roofline import Ceilings
@@ -170,21 +171,33 @@ def test_workspace(item: Model, length: int, requests: int, block: int, cap: int
             if not fits(item, layout, tp):
                 continue
             per_token = token_bytes(item, layout, tp=tp).growing
-            cost = workspace_cost(
-                item.mla,
-                max_model_len=length,
-                cache_bytes_per_token=per_token,
-                tp=tp,
-                max_num_seqs=requests,
-                block_size=block,
-                rows_cap=cap,
-            )
-            names = {
-                **formulas.attention_names(item, layout, tp=tp),
-                **plain(cost),
-                "bytes_per_token": per_token,
-            }
-            assert check(formulas.workspace_formulas(item.mla.qk_rope_head_dim > 0), names, cost) >= 8
+            for dcp in {1, tp}:
+                cost = workspace_cost(
+                    item.mla,
+                    max_model_len=length,
+                    cache_bytes_per_token=per_token,
+                    tp=tp,
+                    max_num_seqs=requests,
+                    block_size=block,
+                    rows_cap=cap,
+                    indexer=item.indexer,
+                    dcp=dcp,
+                )
+                names = {
+                    **formulas.attention_names(item, layout, tp=tp),
+                    **formulas.workspace_names(
+                        cost,
+                        VLLM,
+                        index_topk=item.indexer.topk if item.indexer else 0,
+                        alignment=lcm(block, dcp) if dcp > 1 else block,
+                        buffer_value_bytes=2,
+                    ),
+                    "bytes_per_token": per_token,
+                }
+                texts = formulas.workspace_formulas(
+                    cost, item.mla.qk_rope_head_dim > 0, sparse=item.indexer is not None
+                )
+                assert check(texts, names, cost) >= 8
 
 
 def test_the_check_would_notice() -> None:

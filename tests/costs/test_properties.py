@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from mla_calc.costs.cache import cache_cost
 from mla_calc.costs.counts import absorbed_core_flop, fold_flop, naive_core_flop, pairs
 from mla_calc.costs.crossover import (
-    Interval,
     causal_intervals,
-    first_naive,
     flop_crossover,
     rectangular_intervals,
 )
 from mla_calc.costs.flops import flops_cost
 from mla_calc.costs.intensity import context_intensity
+from mla_calc.costs.intervals import Interval, first_naive
 from mla_calc.costs.layouts import load_layout
 from mla_calc.costs.parity import parity
 from mla_calc.costs.paths import PATHS, Work, overlapped_bound_s, path_bound_s, total_bytes, total_flop
 from mla_calc.costs.trace import trace_cost
-from mla_calc.costs.workspace import workspace_cost, workspace_rows
+from mla_calc.costs.workspace import VLLM, workspace_cost, workspace_rows
 from mla_calc.hardware.roofline import Ceilings
 from mla_calc.models.attention import GQA, MLA
 from tests.shapes import ceilings, divisors, kernel_table, mlas, model, scaled_time, winner
@@ -250,7 +249,7 @@ def test_gqa_shards_until_there_are_more_ranks_than_heads(
 @given(mlas(), st.integers(1, 1 << 18), st.integers(1, 4096), st.integers(1, 300), st.integers(1, 1 << 17))
 @MOST
 def test_workspace_rows_are_the_rule_rounded_up(mla: MLA, length: int, requests: int, block: int, cap: int) -> None:
-    rows = workspace_rows(length, requests, block, cap)
+    rows = workspace_rows(VLLM, length, requests, block, cap)
     wanted = min(max(8 * length, 4 * requests * block), cap)
     assert rows % block == 0
     assert wanted <= rows < wanted + block

@@ -6,11 +6,14 @@ model_executor/layers/attention/mla_attention.py, "mla_attention.py" below.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mla_calc.costs.cache import cache_cost
 from mla_calc.costs.layouts import load_layout
-from mla_calc.costs.workspace import workspace_cost, workspace_rows
+from mla_calc.costs.workspace import VLLM, SparseScratch, expansion_cost, workspace_cost, workspace_rows
+from mla_calc.models.attention import Indexer
 from tests.shapes import DSV3, NOPE, UNEVEN, model
 
 GIB = 2**30
@@ -87,7 +90,7 @@ def test_transients_divide_by_tp_and_the_rows_do_not(tp: int) -> None:
 )
 def test_rows_by_hand(length: int, requests: int, block: int, cap: int, rows: int) -> None:
     # mla_attention.py:2329-2354: min(max(8*len, 4*seqs*block), cap), then aligned to the block
-    assert workspace_rows(length, requests, block, cap) == rows
+    assert workspace_rows(VLLM, length, requests, block, cap) == rows
     cost = workspace_cost(
         DSV3,
         max_model_len=length,
@@ -163,3 +166,82 @@ def test_a_larger_cap_takes_tokens() -> None:
     # 65,536 rows more of 66,688 B each: 62,193.3 tokens of 70,272 B, so the cache holds 62,194 fewer
     cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, rows_cap=131_072)
     assert cost.cache_tokens_given_back == -62_194
+
+
+# --- decode context parallelism, DSA models, fp8 buffers, SGLang
+
+
+@pytest.mark.parametrize(("dcp", "mib"), [(1, 72), (2, 108), (4, 90), (8, 81)])
+def test_the_buffer_under_dcp(dcp: int, mib: int) -> None:
+    # vllm 0.33.0 mla_attention.py:2463-2481: rows + rows / dcp of 1,152 B
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, dcp=dcp)
+    assert cost.latent_bytes == mib * 2**20
+
+
+def test_rows_under_dcp_are_aligned_to_the_shares() -> None:
+    # lcm(64, 3 * 5) = 960; 65,536 rounded up to it
+    cost = workspace_cost(DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, dcp=3, interleave=5)
+    assert cost.rows == 66_240 == 69 * 960
+
+
+def test_an_fp8_buffer_has_half_the_bytes_but_not_under_dcp() -> None:
+    # vllm 0.33.0 mla_attention.py:2357-2396: 36 MiB; under DCP the model's dtype always
+    def latent(dcp: int) -> int:
+        sizes = {"max_model_len": DSV3_LENGTH, "cache_bytes_per_token": PER_TOKEN}
+        return workspace_cost(DSV3, **sizes, dcp=dcp, buffer_value_bytes=1).latent_bytes
+
+    assert (latent(1), latent(2)) == (36 * 2**20, 108 * 2**20)
+
+
+V32 = Indexer(heads=64, head_dim=128, topk=2048, layers=61)
+
+
+@pytest.mark.parametrize(("requests", "rows"), [(1, 2048), (31, 63_488), (32, 65_536), (256, 65_536)])
+def test_the_further_cap_of_sparse_models(requests: int, rows: int) -> None:
+    # vllm 0.33.0 sparse_mla_attention.py:272-294: max_num_seqs * index_topk; the profile keeps the dense rule
+    cost = workspace_cost(
+        DSV3, max_model_len=DSV3_LENGTH, cache_bytes_per_token=PER_TOKEN, max_num_seqs=requests, indexer=V32
+    )
+    assert cost.rows == rows
+    assert cost.reserved_rows == 65_536
+    assert cost.reserved_bytes == 4 * 2**30  # vllm#57170: reserved for dense rows
+
+
+def test_what_sparse_backends_keep_besides() -> None:
+    # vllm 0.33.0 flashmla_sparse.py:336-344 and indexer.py:916-927: V3.2 at 163,840
+    scratch = SparseScratch(
+        prefill_factor=5,
+        indexer_factor=40,
+        long_length=262_144,
+        long_prefill_factor=2,
+        long_indexer_factor=16,
+        source="vllm 0.33.0",
+    )
+    rule = replace(VLLM, sparse_scratch=scratch)
+
+    def besides(length: int) -> tuple[int, int]:
+        cost = workspace_cost(DSV3, max_model_len=length, cache_bytes_per_token=PER_TOKEN, rule=rule, indexer=V32)
+        assert cost.held_bytes == (
+            cost.latent_bytes + cost.reserved_bytes + cost.sparse_prefill_bytes + cost.indexer_buffer_bytes
+        )
+        return cost.sparse_prefill_bytes, cost.indexer_buffer_bytes
+
+    assert besides(163_840) == (943_718_400, 865_075_200)
+    assert besides(262_144) == (5 * 262_144 * 1152, 40 * 262_144 * 132)
+    assert besides(262_145) == (2 * 262_145 * 1152, 16 * 262_145 * 132)
+
+
+def test_a_page_for_every_request_before_0_28() -> None:
+    # vllm 0.26 mla_attention.py:1710-1714: the cap gives way to one page per request
+    rule = replace(VLLM, at_least_a_page_per_request=True)
+    assert workspace_rows(rule, 1000, 2048, 64) == 2048 * 64
+    assert workspace_rows(VLLM, 1000, 2048, 64) == 65_536
+
+
+def test_sglangs_expansion() -> None:
+    # sglang 0.5.23, chunk capacity 131,072, TP 1: kv 8 GiB and k 6 GiB
+    cost = expansion_cost(DSV3, rows=131_072)
+    assert (cost.kv_nope_bytes, cost.k_bytes) == (8 * 2**30, 6 * 2**30)
+    assert cost.transient_peak_bytes == 14 * 2**30
+    assert expansion_cost(DSV3, rows=131_072, tp=8).k_bytes == 6 * 2**27
+    assert (cost.latent_bytes, cost.reserved_bytes) == (None, None)

@@ -1,0 +1,148 @@
+"""Two engines, one interface: which backend is taken, and which path each row of a batch takes.
+
+A new engine is one more module and one more entry of :data:`RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import InputError
+from ..models.attention import Model
+from . import sglang, vllm
+from .batch import Decision, Resolution, Row
+from .preset import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What an engine's rules look at, besides the batch."""
+
+    model: Model
+    tp: int = 1
+    platform: Literal["cuda", "rocm"] = "cuda"
+    major: int | None = None
+    """Major of the CUDA compute capability; ``None`` where it is not known or there is none."""
+    cache_dtype: str = "bf16"
+    block_size: int | None = None
+    dcp: int = 1
+    interleave: int = 1
+    spec_tokens: int = 0
+    runner: Literal["v1", "v2"] | None = None
+    threshold: int | None = None
+    """vLLM: a decode threshold instead of the backend's own."""
+    prefix_threshold: int | None = None
+    """SGLang: what SGLANG_CHUNKED_PREFIX_CACHE_THRESHOLD would be set to."""
+    mode: Literal["decode", "extend"] | None = None
+    graph: bool = False
+    deterministic: bool = False
+
+    @property
+    def heads_per_rank(self) -> int:
+        """Query heads of one rank."""
+        return self.model.attention.heads // self.tp
+
+    @property
+    def quantised(self) -> bool:
+        """Whether the cache stores less than 16 bits a value."""
+        return self.cache_dtype not in ("bf16", "bf16_padded640", "auto", "fp16", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One engine's rules."""
+
+    resolve: Callable[[Engine, Situation], Resolution]
+    dispatch: Callable[[Engine, str, Sequence[Row], Situation], tuple[Decision, ...]]
+    backends: Callable[[Engine], tuple[str, ...]]
+    """Names that ``--backend`` takes."""
+
+
+def rules_of(engine: Engine) -> Rules:
+    """The rules of an engine's family."""
+    return RULES[engine.engine]
+
+
+def backend_of(engine: Engine, situation: Situation, named: str | None) -> tuple[str, Resolution | None]:
+    """The backend that was named, or the one that the engine would take, with how it came to it.
+
+    Raises:
+        InputError: a name that the engine does not have, or no backend that accepts the model.
+    """
+    rules = rules_of(engine)
+    if named is not None:
+        known = {name.lower(): name for name in rules.backends(engine)}
+        if named.lower() not in known:
+            raise InputError(f"{engine.name} has no MLA backend {named!r}", "it has " + ", ".join(known.values()))
+        return known[named.lower()], None
+    found = rules.resolve(engine, situation)
+    if found.resolved is None:
+        raise InputError(f"{engine.name} has no backend that takes {situation.model.name} here", "see `backends`")
+    return found.resolved, found
+
+
+def _vllm_resolve(engine: Engine, at: Situation) -> Resolution:
+    return vllm.resolve(
+        engine,
+        model=at.model,
+        cache_dtype=at.cache_dtype,
+        major=at.major,
+        platform=at.platform,
+        heads_per_rank=at.heads_per_rank,
+        block_size=at.block_size,
+        dcp=at.dcp,
+    )
+
+
+def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situation) -> tuple[Decision, ...]:
+    return vllm.dispatch(
+        engine,
+        backend,
+        rows,
+        model=at.model,
+        heads_per_rank=at.heads_per_rank,
+        tp=at.tp,
+        major=at.major,
+        spec_tokens=at.spec_tokens,
+        dcp=at.dcp,
+        interleave=at.interleave,
+        runner=at.runner,
+        threshold_override=at.threshold,
+        cache_quantised=at.quantised,
+    )
+
+
+def _sglang_resolve(engine: Engine, at: Situation) -> Resolution:
+    return sglang.resolve(
+        engine, model=at.model, major=at.major, platform=at.platform, heads_per_rank=at.heads_per_rank
+    )
+
+
+def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situation) -> tuple[Decision, ...]:
+    return sglang.dispatch(
+        engine,
+        backend,
+        rows,
+        model=at.model,
+        mode=at.mode,
+        major=at.major,
+        platform=at.platform,
+        heads_per_rank=at.heads_per_rank,
+        graph=at.graph,
+        dcp=at.dcp,
+        deterministic=at.deterministic,
+        prefix_threshold=at.prefix_threshold,
+        cache_dtype=at.cache_dtype,
+    )
+
+
+RULES = {
+    "vllm": Rules(_vllm_resolve, _vllm_dispatch, lambda engine: tuple(backend.name for backend in engine.backends)),
+    "sglang": Rules(
+        _sglang_resolve,
+        _sglang_dispatch,
+        lambda engine: tuple(name for handler in engine.handlers for name in (handler.name, *handler.aliases)),
+    ),
+}
