@@ -33,6 +33,7 @@ def backends(
     dcp: Annotated[str, typer.Option("--dcp", help="Decode-context-parallel ranks.")] = "1",
     format_name: options.Format = None,
     output: options.Output = None,
+    explain: options.Explain = False,
 ) -> None:
     """An engine's MLA backends, and the ladder resolved: the one taken, and what refused those above it."""
     loaded = load_engine(engine)
@@ -42,10 +43,10 @@ def backends(
     if model is not None:
         situation = situation_of(model, gpu, cc, tp=tp, dtype=dtype, block_size=block_size, dcp=dcp)
         resolution = rules_of(loaded).resolve(loaded, situation)
-        where = f"sm_{situation.major}x" if situation.platform == "cuda" else "ROCm"
+        where = situation.gpu.name if situation.gpu else f"compute capability {situation.compute_capability}"
         title = f"{situation.model.name}, {situation.cache_dtype} cache, {where}, TP {situation.tp}"
         inputs |= {"model": situation.model.name, "gpu": gpu, "cc": cc, "tp": situation.tp, "dtype": dtype}
-    emit(_report(loaded, resolution, title, inputs), format_name, output, False)
+    emit(_report(loaded, resolution, title, inputs), format_name, output, explain)
 
 
 def _report(engine: Engine, resolution: Resolution | None, title: str, inputs: dict[str, Any]) -> Report:
@@ -67,6 +68,7 @@ def _report(engine: Engine, resolution: Resolution | None, title: str, inputs: d
         notes=tuple(engine.notes),
         sources=tuple(text for texts in engine.sources.values() for text in texts),
         rows_path="ladder" if resolution else "inventory",
+        input_sources={entry["name"]: (entry["source"],) for entry in inventory},
     )
 
 
@@ -93,6 +95,7 @@ def _inventory(engine: Engine) -> list[dict[str, Any]]:
 
 
 def _tables(engine: Engine, results: dict[str, Any]) -> list[Table]:
+    rows: tuple[tuple[str | Cell, ...], ...]
     if results["ladder"]:
         rows = tuple(
             (
@@ -109,7 +112,7 @@ def _tables(engine: Engine, results: dict[str, Any]) -> list[Table]:
         (Cell(f"inventory[{index}].name", "text"), Cell(f"inventory[{index}].rule", "text"))
         for index in range(len(results["inventory"]))
     )
-    chain = tuple(
+    chain: tuple[tuple[str | Cell, ...], ...] = tuple(
         (Cell(f"chain[{index}].name", "text"), Cell(f"chain[{index}].inherits", "text"))
         for index in range(len(results["chain"]))
     )

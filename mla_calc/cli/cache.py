@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +30,12 @@ def cache(
     batch: Annotated[str | None, typer.Option("--batch", "-b", help="Requests: adds totals.")] = None,
     block_size: options.BlockSize = "64",
     mtp_layers: Annotated[str, typer.Option("--mtp-layers", help="MTP layers that cache too.")] = "0",
+    cache_form: Annotated[
+        str, typer.Option("--cache-form", help="What is cached of MLA: latent, or expanded keys and values.")
+    ] = "latent",
+    pad_head_dim: Annotated[
+        str | None, typer.Option("--pad-head-dim", help="Expanded: width that keys and values are padded to.")
+    ] = None,
     format_name: options.Format = None,
     output: options.Output = None,
     explain: options.Explain = False,
@@ -43,8 +49,10 @@ def cache(
     request.check_records(len(tps) * len(contexts) * len(batches))
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     mtp = parse_count(mtp_layers, "--mtp-layers", least=0, most=1024)
+    form = request.cache_form(cache_form, pad_head_dim)
+    sizes: dict[str, Any] = {"mtp_layers": mtp, "vs": beside, "block_size": block, "form": form}
     costs = [
-        cache_cost(loaded, layout, tp=at, mtp_layers=mtp, vs=beside, context=length, batch=requests, block_size=block)
+        cache_cost(loaded, layout, tp=at, context=length, batch=requests, **sizes)
         for at in tps
         for requests in batches
         for length in contexts
@@ -79,6 +87,8 @@ def _report(
             "block_size": first.block_size,
             "vs": [other.name for other, _ in beside],
             "mtp_layers": mtp,
+            "cache_form": first.cache_form,
+            "pad_head_dim": first.pad_head_dim,
         },
         results=request.results_of([plain(cost) for cost in costs], single),
         tables=_single_tables(model, first) if single else (_list_table(costs),),
@@ -105,7 +115,12 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
 
     rank, cluster = "per_rank_bytes_per_token", "cluster_bytes_per_token"
     rows = []
-    if cost.indexer_layers and model.mla:
+    if cost.cache_form == "expanded":
+        padded = f", {cost.pad_head_dim} wide" if cost.pad_head_dim else ""
+        keys = " and indexer keys" if cost.indexer_layers else ""
+        rows.append(row(f"keys and values{padded}{keys}", "bytes_per_token", rank, cluster))
+        rows.append(row("if the latent were cached", "latent_bytes_per_token"))
+    elif cost.indexer_layers and model.mla:
         rows.append(row("latent", "latent_bytes_per_token"))
         rows.append(row(f"indexer keys, {cost.indexer_layers} layers", "indexer_bytes_per_token"))
         rows.append(row("all, cached", "bytes_per_token", rank, cluster))
@@ -116,7 +131,7 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
     if cost.windowed_layers:
         label = f"{cost.windowed_layers} layers, window {cost.window:,}"
         rows.append(row(label, "windowed_bytes_per_token", "windowed_per_rank_bytes_per_token"))
-    if model.mla:
+    if model.mla and cost.cache_form == "latent":
         rows.append(
             row(
                 "if expanded, in bf16",
@@ -170,6 +185,10 @@ def _list_table(costs: list[CacheCost]) -> Table:
 def _sentence(model: Model, cost: CacheCost) -> str:
     if model.mla is None:
         return f"{request.kind(model)} shards its KV heads over TP until there are more ranks than heads."
+    if cost.cache_form == "expanded":
+        assert cost.latent_bytes_per_token is not None
+        ratio = fmt.factor(cost.bytes_per_token / cost.latent_bytes_per_token)
+        return f"Keys and values of every head are cached, {ratio} the bytes of the latent; their heads shard over TP."
     latent = "The latent has no head axis: every rank stores all of it"
     ends = [
         f"over {other.model} ends at TP {other.break_even_tp:.2f}"
@@ -186,6 +205,8 @@ def _sentence(model: Model, cost: CacheCost) -> str:
 def _notes(model: Model, cost: CacheCost) -> list[str]:
     lacking = [other for other in cost.vs if other.break_even_note]
     notes = [f"No break-even TP with {other.model}: {other.break_even_note}." for other in lacking]
+    if cost.cache_form == "expanded":
+        notes.append("never_cached_bytes_per_token_per_layer is null: here they are cached.")
     described = model.status == "config"  # the config reader's own notes speak of its layers
     if cost.windowed_layers and not described:
         notes.append(
@@ -211,5 +232,12 @@ def _explanations(model: Model, layout: Layout, costs: list[CacheCost], mtp: int
     cost = costs[0]
     names = formulas.attention_names(model, layout, tp=cost.tp, mtp_layers=mtp)
     names |= formulas.figures_of(cost)
-    texts = formulas.cache_formulas(model, layout, cost.total_bytes is not None)
+    texts = dict(formulas.cache_formulas(model, layout, cost.total_bytes is not None))
+    if cost.cache_form == "expanded":
+        from ..costs.capacity_formulas import expanded_cache_formulas
+
+        texts = {key: text for key, text in texts.items() if not key.startswith("never_cached")}
+        texts |= expanded_cache_formulas(model, layout)
+        width = cost.pad_head_dim
+        names["values_per_head"] = 2 * width if width else model.mla.expanded_head_values if model.mla else 0
     return request.explanations(texts, names, single=len(costs) == 1)

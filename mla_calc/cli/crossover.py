@@ -7,19 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-from ..costs.crossover import FlopCrossover, Interval, TimeCrossover, flop_crossover, time_crossover
+from ..costs.crossover import (
+    FlopCrossover,
+    SparseFlopCrossover,
+    TimeCrossover,
+    flop_crossover,
+    sparse_flop_crossover,
+    time_crossover,
+)
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
 from ..costs.sharding import check_tp
+from ..costs.sparse import indexer_of
 from ..engines.load import load_engine
 from ..engines.thresholds import EngineThreshold, engine_thresholds
 from ..hardware.gpu import GPU
-from ..models.attention import Model
+from ..models.attention import Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from . import complete, options, request
+from . import sparse as dsa
 
 app = options.command_app()
 
@@ -44,6 +53,7 @@ def crossover(
     dtype: options.Dtype = "bf16",
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
+    sparse: options.Sparse = False,
     engine: Engines = None,
     format_name: options.Format = None,
     output: options.Output = None,
@@ -51,20 +61,20 @@ def crossover(
 ) -> None:
     """Where the naive path overtakes the absorbed one, beside the engines' own thresholds."""
     loaded, layout = load_model(model), load_layout(dtype)
-    mla = request.mla_of(loaded, "crossover")
+    mla, indexer = request.mla_of(loaded, "crossover"), indexer_of(loaded, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     axes = request.axes(tp=tp, batch=batch, context=context)
     axes.points()
     for ranks in axes.tp:
         check_tp(loaded, ranks)
-    flop = flop_crossover(mla, axes.context)
+    flop = sparse_flop_crossover(mla, axes.context, axes.tp, indexer) if indexer else flop_crossover(mla, axes.context)
     work = Work(
         queries=1,
         context=1,
         row_bytes=latent_row_bytes(layout, mla),
         weight_bytes=request.weight_width(weight_bytes),
     )
-    time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings) if ceilings else None
+    time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings, indexer=indexer) if ceilings else None
     names = [name.strip() for entry in engine or NEWEST for name in entry.split(",")]
     thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
     inputs = {
@@ -77,10 +87,11 @@ def crossover(
         "batch": list(axes.batch),
         "context": list(axes.context),
         "engine": names,
+        "sparse": sparse,
     }
     report = _report(loaded, layout, card, flop, time, thresholds, inputs)
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, flop, axes))
+        report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
     emit(report, format_name, output, explain)
 
 
@@ -101,7 +112,7 @@ def _report(
     model: Model,
     layout: Layout,
     gpu: GPU | None,
-    flop: FlopCrossover,
+    flop: FlopCrossover | SparseFlopCrossover,
     time: TimeCrossover | None,
     thresholds: tuple[EngineThreshold, ...],
     inputs: dict[str, Any],
@@ -124,35 +135,27 @@ def _report(
 
 
 def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """One row per context, TP and batch; the FLOP figures, which hang on the context alone, repeat."""
+    """One row per context, TP and batch; the FLOP figures, which hang on the context (sparse: and TP), repeat."""
     flop = {"queries_limit": results["flop"]["queries_limit"]}
-    by_context = {row["context"]: {**flop, **row} for row in results["flop"]["by_context"]}
+    by_context = {(row["context"], row.get("tp")): {**flop, **row} for row in results["flop"]["by_context"]}
     if results["time"] is None:
-        return tuple({"context": context, "flop": row} for context, row in by_context.items())
+        return tuple({"context": row["context"], "flop": row} for row in by_context.values())
     rows = results["time"]["by_context"]
     at = ("context", "tp", "batch")
     return tuple(
         {
             **{axis: row[axis] for axis in at},
-            "flop": by_context[row["context"]],
+            "flop": by_context.get((row["context"], row["tp"])) or by_context[row["context"], None],
             "time": {key: value for key, value in row.items() if key not in at},
         }
         for row in rows
     )
 
 
-def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[EngineThreshold, ...]) -> list[Table]:
-    columns = ("queries_rectangular", "first_queries_naive_wins_rectangular")
-    causal = ("queries_causal", "first_queries_naive_wins_causal")
-    rows: list[tuple[str | Cell, ...]] = []
-    for index in range(len(flop.by_context)):
-        at = f"flop.by_context[{index}]."
-        pair = [(Cell(at + equal, "number"), Cell(at + first)) for equal, first in (columns, causal)]
-        rows.append((Cell(at + "context"), *pair[0], *pair[1]))
-    limit = (Cell("flop.queries_limit", "number"), Cell("flop.first_queries_naive_wins"))
-    rows.append(("without end", *limit, *limit))
-    headers = ("context", "equal at", "naive from", "causal: equal at", "naive from")
-    tables = [Table(headers, tuple(rows), "By FLOPs, in queries (rectangular: context S; causal: prefix P)")]
+def _tables(
+    flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, thresholds: tuple[EngineThreshold, ...]
+) -> list[Table]:
+    tables = [dsa.flop_table(flop) if isinstance(flop, SparseFlopCrossover) else _flop_table(flop)]
     if time:
         tables.append(_time_table(time))
     engines = tuple(
@@ -167,6 +170,20 @@ def _tables(flop: FlopCrossover, time: TimeCrossover | None, thresholds: tuple[E
     if engines:
         tables.append(Table(("engine", "backend", "threshold", "counts"), engines, "What the engines use"))
     return tables
+
+
+def _flop_table(flop: FlopCrossover) -> Table:
+    columns = ("queries_rectangular", "first_queries_naive_wins_rectangular")
+    causal = ("queries_causal", "first_queries_naive_wins_causal")
+    rows: list[tuple[str | Cell, ...]] = []
+    for index in range(len(flop.by_context)):
+        at = f"flop.by_context[{index}]."
+        pair = [(Cell(at + equal, "number"), Cell(at + first)) for equal, first in (columns, causal)]
+        rows.append((Cell(at + "context"), *pair[0], *pair[1]))
+    limit = (Cell("flop.queries_limit", "number"), Cell("flop.first_queries_naive_wins"))
+    rows.append(("without end", *limit, *limit))
+    headers = ("context", "equal at", "naive from", "causal: equal at", "naive from")
+    return Table(headers, tuple(rows), "By FLOPs, in queries (rectangular: context S; causal: prefix P)")
 
 
 def _backend(item: EngineThreshold) -> str:
@@ -188,22 +205,17 @@ def _time_table(time: TimeCrossover) -> Table:
                 *(Cell(at + axis) for axis in ("context", "tp", "batch")),
                 Cell(at + "first_queries_naive_wins"),
                 Cell(at + "first_queries_naive_wins_causal"),
-                _stretches(point.causal_intervals),
+                dsa.stretches(point.causal_intervals),
             )
         )
     headers = ("context", "TP", "batch", "naive from", "causal: from", "causal: which path wins")
     return Table(headers, tuple(rows), "By bound on this GPU, in queries (context is S; causal: P)")
 
 
-def _stretches(intervals: tuple[Interval, ...]) -> str:
-    """``absorbed to 7, naive to 38, absorbed to 70, naive on``."""
-    return ", ".join(
-        f"{item.path} on" if item.to_queries is None else f"{item.path} to {item.to_queries:,}" for item in intervals
-    )
-
-
-def _sentence(flop: FlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
-    if flop.queries_limit is None:
+def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
+    if isinstance(flop, SparseFlopCrossover):
+        text = dsa.flop_sentence(flop)
+    elif flop.queries_limit is None:
         text = "The absorbed core is no dearer per pair than the naive one: by FLOPs naive wins at no length"
     else:
         limit = f"{fmt.number(flop.queries_limit)} queries, so naive wins first at {flop.first_queries_naive_wins:,}"
@@ -218,13 +230,15 @@ def _sentence(flop: FlopCrossover, time: TimeCrossover | None, gpu: GPU | None) 
 
 def _notes(
     model: Model,
-    flop: FlopCrossover,
+    flop: FlopCrossover | SparseFlopCrossover,
     gpu: GPU | None,
     time: TimeCrossover | None,
     thresholds: tuple[EngineThreshold, ...],
 ) -> list[str]:
     notes = ["A cold prefill (prefix 0) never favours absorption: its causal crossover is at 0."]
-    if flop.queries_limit is None:
+    if isinstance(flop, SparseFlopCrossover) and model.indexer:
+        notes = dsa.crossover_notes(model, model.indexer, time is not None)
+    elif flop.queries_limit is None:
         notes[0] = "2r <= dn + dv here: there is no finite FLOP crossover, and null stands for it."
     if time is None:
         notes.append("No --gpu: the crossover by time is left out (time: null).")
@@ -235,15 +249,28 @@ def _notes(
         notes.append("Every backend for such a GPU is shown: cache dtype and row width may rule some of them out.")
     else:
         notes.append("No threshold of these engines was read for this model and GPU.")
-    if model.indexer:
+    if model.indexer and isinstance(flop, FlopCrossover):
         notes.append(
-            f"{model.name} has an indexer: attention is priced dense, the thresholds are those of sparse backends."
+            f"{model.name} has an indexer: attention is priced dense (--sparse prices DSA), the thresholds are"
+            " those of sparse backends."
         )
     return [*notes, *request.model_notes(model)]
 
 
-def _explanations(model: Model, layout: Layout, flop: FlopCrossover, axes: request.Axes) -> tuple[Explanation, ...]:
+def _explanations(
+    model: Model,
+    layout: Layout,
+    flop: FlopCrossover | SparseFlopCrossover,
+    axes: request.Axes,
+    indexer: Indexer | None,
+) -> tuple[Explanation, ...]:
     from ..costs import formulas  # only where they are asked for: start-up counts
 
     names = {**formulas.attention_names(model, layout, tp=1), "context": axes.context[0]}
+    if isinstance(flop, SparseFlopCrossover):
+        from ..costs import sparse_formulas
+
+        assert indexer
+        names |= {**sparse_formulas.sparse_names(indexer), "tp": axes.tp[0]}
+        return request.explanations(sparse_formulas.sparse_crossover_formulas(flop, indexer), names)
     return request.explanations(formulas.crossover_formulas(flop.queries_limit is not None), names)

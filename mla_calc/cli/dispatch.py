@@ -14,12 +14,12 @@ from ..costs.paths import PATHS
 from ..engines.batch import Decision, Resolution, Row
 from ..engines.load import load_engine
 from ..engines.preset import Engine
-from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows
+from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
 from ..engines.rules import Situation, backend_of, rules_of
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
 from ..report import format as fmt
-from ..report.record import Cell, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count
 from . import options, request
@@ -80,6 +80,7 @@ def dispatch(
     scan: Annotated[bool, typer.Option("--scan", help="Regret of the batch over the threshold.")] = False,
     format_name: options.Format = None,
     output: options.Output = None,
+    explain: options.Explain = False,
 ) -> None:
     """Which path each row of a batch takes in vLLM or SGLang, the rule that decided, and the time it loses."""
     loaded = load_engine(engine)
@@ -105,7 +106,10 @@ def dispatch(
     case = _case(loaded, situation, read_rows(rows), backend, gpu, mma_dtype, dtype, as_run)
     decisions = rules_of(loaded).dispatch(loaded, case.backend, case.rows, situation)
     scanned = _scan(case) if scan else None
-    emit(_report(case, decisions, scanned, as_run), format_name, output, False)
+    report = _report(case, decisions, scanned, as_run)
+    if explain:
+        report = replace(report, explanations=_explanations(case))
+    emit(report, format_name, output, explain)
 
 
 def _refuse_foreign(engine: Engine, **given: str | None) -> None:
@@ -167,15 +171,11 @@ def _scan(case: _Case) -> list[dict[str, Any]]:
     if case.setting.ceilings is None:
         raise InputError("--scan compares times: give --gpu")
     vllm = case.engine.engine == "vllm"
-    name = "threshold" if vllm else "prefix_threshold"
-    values = _edges(
-        [row.queries for row in case.rows] if vllm else [sum(row.prefix for row in case.rows)], 1 if vllm else 0
-    )
+    lengths = [row.queries for row in case.rows] if vllm else [sum(row.prefix for row in case.rows)]
     found = []
-    for value in values:
-        decisions = rules_of(case.engine).dispatch(
-            case.engine, case.backend, case.rows, replace(case.situation, **{name: value})
-        )
+    for value in _edges(lengths, 1 if vllm else 0):
+        at = replace(case.situation, **{"threshold" if vllm else "prefix_threshold": value})  # type: ignore[arg-type]
+        decisions = rules_of(case.engine).dispatch(case.engine, case.backend, case.rows, at)
         batch = _priced(case, decisions)[1]
         found.append(
             {
@@ -335,3 +335,25 @@ def _notes(case: _Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
     if len(costs) > MOST_SHOWN:
         notes.append(f"The first {MOST_SHOWN} of {len(costs):,} rows are listed; the JSON has all.")
     return [*notes, *request.model_notes(case.situation.model)]
+
+
+def _explanations(case: _Case) -> tuple[Explanation, ...]:
+    """How the first row's figures come about: its kernels' counts, and the bounds that they give."""
+    found = []
+    ceilings = case.setting.ceilings
+    for name in case.setting.paths:
+        kernels = row_kernels(name, case.rows[0], case.setting)
+        names: dict[str, int | float] = {f"{kernel.name}_flop": kernel.flop for kernel in kernels}
+        names |= {f"{kernel.name}_bytes": kernel.bytes for kernel in kernels}
+        for figure in ("flop", "bytes"):
+            summed = " + ".join(f"{kernel.name}_{figure}" for kernel in kernels)
+            found.append(Explanation(f"rows[0].{name}.{figure}", summed, names, "the sum over the path's kernels"))
+        if ceilings:
+            names |= {"peak_flop_per_s": ceilings.flop_per_s, "bandwidth_bytes_per_s": ceilings.bytes_per_s}
+            bounds = " + ".join(
+                f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)"
+                for kernel in kernels
+            )
+            cite = "one kernel after another, weights left out"
+            found.append(Explanation(f"rows[0].{name}_bound_s", bounds, names, cite))
+    return tuple(found)

@@ -8,14 +8,16 @@ from ..costs.flops import FlopsCost, flops_cost
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
 from ..costs.sharding import check_tp
+from ..costs.sparse import indexer_of
 from ..hardware.gpu import GPU
 from ..hardware.roofline import Ceilings
-from ..models.attention import Model
+from ..models.attention import Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from . import options, request
+from . import sparse as dsa
 
 app = options.command_app()
 
@@ -32,13 +34,14 @@ def flops(
     dtype: options.Dtype = "bf16",
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
+    sparse: options.Sparse = False,
     format_name: options.Format = None,
     output: options.Output = None,
     explain: options.Explain = False,
 ) -> None:
     """What the absorbed and the naive path cost: FLOPs, bytes, and bounds on a GPU."""
     loaded, layout = load_model(model), load_layout(dtype)
-    mla = request.mla_of(loaded, "flops")
+    mla, indexer = request.mla_of(loaded, "flops"), indexer_of(loaded, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     axes = request.axes(tp, batch, queries, context)
     row, width = latent_row_bytes(layout, mla), request.weight_width(weight_bytes)
@@ -54,10 +57,10 @@ def flops(
             causal=causal,
             weight_bytes=width,
         )
-        costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings)))
-    report = _report(loaded, layout, card, costs, mma_dtype, weight_bytes)
+        costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings, indexer=indexer)))
+    report = _report(loaded, layout, card, costs, mma_dtype, weight_bytes, indexer)
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs))
+        report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs, indexer))
     emit(report, format_name, output, explain)
 
 
@@ -68,6 +71,7 @@ def _report(
     costs: list[tuple[Work, FlopsCost]],
     mma_dtype: str,
     weight_bytes: str,
+    indexer: Indexer | None,
 ) -> Report:
     single, first = len(costs) == 1, costs[0][1]
     records = [cost for _, cost in costs]
@@ -84,11 +88,15 @@ def _report(
             "weight_bytes": request.as_json(request.weight_width(weight_bytes)),
             **request.axes_of(records, ("tp", "batch", "queries", "context")),
             "pairs": "causal" if first.causal else "rectangular",
+            "sparse": indexer is not None,
         },
         results=request.results_of([plain(cost) for cost in records], single),
         tables=_single_tables(first) if single else (_list_table(records),),
         sentence=_sentence(first) if single else "",
-        notes=(*_notes(model, gpu), *request.context_notes(model, (cost.context for cost in records))),
+        notes=(
+            *_notes(model, gpu, indexer, records),
+            *request.context_notes(model, (cost.context for cost in records)),
+        ),
         sources=request.source_list(sources),
         input_sources=sources,
     )
@@ -109,7 +117,20 @@ def _single_tables(cost: FlopsCost) -> tuple[Table, ...]:
         ),
         f"{_step(cost)}; per rank and layer",
     )
-    return constants, _kernel_table(cost)
+    return constants, *([_sparse_table()] if cost.sparse else []), _kernel_table(cost)
+
+
+def _sparse_table() -> Table:
+    rows = (
+        ("pairs scored by the indexer, attended", Cell("pairs"), Cell("sparse.attended_pairs")),
+        (
+            "indexer, per pair and per context token",
+            Cell("sparse.indexer_flop_per_pair", "flop"),
+            Cell("sparse.indexer_bytes_per_context_token", "bytes"),
+        ),
+        ("fewer than dense for one query from", Cell("sparse.first_context_flop"), Cell("sparse.first_context_bytes")),
+    )
+    return Table(("sparse attention", "FLOP", "bytes"), rows)
 
 
 def _kernel_table(cost: FlopsCost) -> Table:
@@ -162,6 +183,8 @@ def _step(cost: FlopsCost) -> str:
 def _sentence(cost: FlopsCost) -> str:
     core = f"The absorbed core is {fmt.factor(cost.core_ratio)} as dear per pair"
     folds = f"its folds are {fmt.percent(cost.fold_to_core_ratio)} of that core here"
+    if cost.sparse:
+        folds += f". {dsa.first_context_phrase(cost.sparse.first_context_bytes, cost.sparse.first_context_flop)}"
     if cost.bound_ratio is None:
         return f"{core}, {folds}; by FLOPs {_wins(cost.fewer_flop)}, by bytes {_wins(cost.fewer_bytes)}."
     return f"{core}, {folds}. By bound {_wins(cost.lower_bound)}, by {fmt.factor(cost.bound_ratio)}."
@@ -171,16 +194,23 @@ def _wins(path: str | None) -> str:
     return "neither path wins" if path == "equal" else f"the {path} path wins"
 
 
-def _notes(model: Model, gpu: GPU | None) -> list[str]:
+def _notes(model: Model, gpu: GPU | None, indexer: Indexer | None, costs: list[FlopsCost]) -> list[str]:
     notes = [request.LEFT_OUT, request.PER_RANK]
     notes.append("A bound is the least time that the ceilings allow, never a latency." if gpu else request.NO_GPU)
-    if model.indexer:
-        notes.append(f"{model.name} has an indexer; attention is priced dense.")
+    notes += dsa.notes(model, indexer, with_bounds=gpu is not None)
+    for sparse in dict.fromkeys(
+        (cost.sparse.first_context_bytes, cost.sparse.first_context_flop) for cost in costs if cost.sparse
+    ):
+        notes += [note for note in dsa.first_context_notes(*sparse) if note not in notes]
     return [*notes, *request.model_notes(model)]
 
 
 def _explanations(
-    model: Model, layout: Layout, ceilings: Ceilings | None, costs: list[tuple[Work, FlopsCost]]
+    model: Model,
+    layout: Layout,
+    ceilings: Ceilings | None,
+    costs: list[tuple[Work, FlopsCost]],
+    indexer: Indexer | None,
 ) -> tuple[Explanation, ...]:
     from ..costs import formulas  # only where they are asked for: start-up counts
 
@@ -192,4 +222,9 @@ def _explanations(
         **formulas.kernel_names(cost),
         **formulas.ceiling_names(ceilings),
     }
+    if indexer and cost.sparse:
+        from ..costs import sparse_formulas
+
+        texts = sparse_formulas.sparse_flops_formulas(cost, ceilings is not None)
+        names |= {**sparse_formulas.sparse_names(indexer), "attended_pairs": cost.sparse.attended_pairs}
     return request.explanations(texts, names, single=len(costs) == 1)

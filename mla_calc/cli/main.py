@@ -18,7 +18,20 @@ from typer.core import TyperGroup
 from ..errors import InputError, nearest, shown
 from .options import CONTEXT
 
-COMMANDS = ("cache", "flops", "intensity", "crossover", "workspace", "trace", "parity", "sweep", "presets")
+COMMANDS = (
+    "cache",
+    "flops",
+    "intensity",
+    "crossover",
+    "workspace",
+    "dispatch",
+    "backends",
+    "trace",
+    "parity",
+    "capacity",
+    "sweep",
+    "presets",
+)
 """In the order that help lists them; each is a module beside this one with an ``app``."""
 
 WRONG_INPUT = 2

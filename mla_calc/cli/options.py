@@ -51,6 +51,9 @@ WeightBytes = Annotated[str, typer.Option("--weight-bytes", help="Bytes per weig
 Causal = Annotated[
     bool, typer.Option("--causal/--rectangular", help="Count pairs as a causal step or as a full block.")
 ]
+Sparse = Annotated[
+    bool, typer.Option("--sparse", help="Price sparse attention (DSA): the indexer, and attention over its top-k.")
+]
 BlockSize = Annotated[str, typer.Option("--block-size", help="Tokens per page of the cache.")]
 MaxModelLen = Annotated[
     str | None, typer.Option("--max-model-len", help="Longest request.", show_default="the model's")

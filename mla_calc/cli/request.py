@@ -13,11 +13,12 @@ from ..models.attention import MLA, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Explanation
-from ..sizes import parse_counts
+from ..sizes import parse_count, parse_counts
 
 if TYPE_CHECKING:
     from ..arrays import Width
     from ..costs.formulas import Formula
+    from ..costs.tokens import Form
     from ..hardware.gpu import GPU
     from ..hardware.roofline import Ceilings
 
@@ -126,6 +127,14 @@ def max_model_lens(text: str | None, model: Model) -> tuple[int, ...]:
     if model.max_position_embeddings is None:
         raise InputError(f"the longest context of {model.name} is not known: give --max-model-len")
     return (model.max_position_embeddings,)
+
+
+def cache_form(name: str, pad_head_dim: str | None) -> Form:
+    """What is cached of an MLA token. Raises InputError for a width that is no number."""
+    from ..costs.tokens import Form
+
+    width = None if pad_head_dim is None else parse_count(pad_head_dim, "--pad-head-dim", most=1 << 16)
+    return Form(name=name, pad_head_dim=width)
 
 
 def one(values: tuple[int, ...], option: str) -> int:

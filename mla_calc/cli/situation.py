@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from ..costs.layouts import load_layout
 from ..costs.sharding import check_tp
 from ..engines.rules import Situation
-from ..engines.thresholds import PLATFORM_OF
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
 from ..hardware.load import load_gpu
@@ -23,7 +22,7 @@ EngineName = Annotated[
 ]
 Cc = Annotated[str | None, typer.Option("--cc", help="CUDA compute capability instead of a GPU: 9.0.")]
 
-_CAPABILITY = re.compile(r"([0-9]{1,2})(?:\.[0-9])?")
+_CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
 
 
 def situation_of(
@@ -48,12 +47,12 @@ def situation_of(
     check_tp(loaded, ranks)
     if ranks % shards:
         raise InputError(f"--dcp {shards} does not divide --tp {ranks}")
-    platform, major = _device(gpu, cc)
+    card, capability = _device(gpu, cc)
     return Situation(
         model=loaded,
         tp=ranks,
-        platform=platform,
-        major=major,
+        gpu=card,
+        compute_capability=capability,
         cache_dtype=load_layout(dtype).name,
         block_size=None if block_size is None else parse_count(block_size, "--block-size", most=request.MAX_BLOCK),
         dcp=shards,
@@ -61,21 +60,14 @@ def situation_of(
     )
 
 
-def _device(gpu: str | None, cc: str | None) -> tuple[Literal["cuda", "rocm"], int | None]:
+def _device(gpu: str | None, cc: str | None) -> tuple[GPU | None, str | None]:
+    """The GPU, or the compute capability that stands for one."""
     if gpu is not None and cc is not None:
         raise InputError("--gpu and --cc say the same: give one of them")
     if cc is not None:
-        match = _CAPABILITY.fullmatch(cc.strip())
-        if not match:
+        if not _CAPABILITY.fullmatch(cc.strip()):
             raise InputError(f"--cc {shown(cc)}: a compute capability is expected, such as 9.0")
-        return "cuda", int(match[1])
+        return None, cc.strip()
     if gpu is None:
         raise InputError("a backend is chosen by the GPU: give --gpu or --cc")
-    return _of_card(load_gpu(gpu))
-
-
-def _of_card(card: GPU) -> tuple[Literal["cuda", "rocm"], int | None]:
-    platform = PLATFORM_OF.get(card.vendor.lower())
-    if platform is None:
-        raise InputError(f"no backend of these engines is recorded for a GPU of {card.vendor}")
-    return platform, card.capability_major
+    return load_gpu(gpu), None

@@ -13,7 +13,8 @@ import typer
 
 from ..costs.grid import Axes, Setting, Sweep, check_grid, chunks, grid_points, left_out
 from ..costs.layouts import load_layout
-from ..costs.sweeps import SWEEPS
+from ..costs.sparse import indexer_of
+from ..costs.sweeps import SPARSE_SWEEPS, SWEEPS
 from ..errors import InputError, nearest
 from ..hardware.gpu import GPU
 from ..models.attention import Model
@@ -21,6 +22,7 @@ from ..models.load import load_model
 from ..report.columns import FORMATS, Envelope, chosen_format, write
 from ..sizes import MAX_TOKENS, parse_counts
 from . import options, request
+from . import sparse as dsa
 
 app = options.command_app()
 
@@ -28,7 +30,12 @@ MOST = {"tp": request.MAX_TP, "block_size": request.MAX_BLOCK, "max_num_seqs": r
 """Largest value of an axis, where it is not that of a number of tokens."""
 ALWAYS = frozenset({"command", "model", "dtype", "format_name", "output"})
 """Parameters that every sweep takes."""
-SETTING_OPTIONS = {"ceilings": ("gpu", "mma_dtype"), "causal": ("causal",), "weight_bytes": ("weight_bytes",)}
+SETTING_OPTIONS = {
+    "ceilings": ("gpu", "mma_dtype"),
+    "causal": ("causal",),
+    "weight_bytes": ("weight_bytes",),
+    "indexer": ("sparse",),
+}
 """Parameters behind the fields of a setting."""
 
 
@@ -57,6 +64,7 @@ def sweep(
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
     causal: options.Causal = True,
+    sparse: options.Sparse = False,
     max_model_len: options.MaxModelLen = None,
     max_num_seqs: options.MaxNumSeqs = "256",
     block_size: options.BlockSize = "64",
@@ -73,7 +81,7 @@ def sweep(
     output: options.Output = None,
 ) -> None:
     """Every point of a grid to CSV, JSON or Parquet: millions of points in seconds, one row each."""
-    chosen = _sweep_of(command)
+    chosen = _sweep_of(command, sparse)
     _check_options(ctx, command, chosen)
     form, loaded = chosen_format(format_name, output), load_model(model)
     if chosen.mla_only:
@@ -85,6 +93,7 @@ def sweep(
         ceilings=ceilings,
         causal=causal,
         weight_bytes=request.weight_width(weight_bytes),
+        indexer=indexer_of(loaded, sparse),
     )
     texts = {
         "tp": tp,
@@ -118,10 +127,10 @@ def _run(job: _Job, form: str, output: Path | None) -> None:
         write(chunks(job.sweep, job.setting, job.axes, advance), _envelope(job, dropped, total), form, output)
 
 
-def _sweep_of(command: str) -> Sweep:
+def _sweep_of(command: str, sparse: bool) -> Sweep:
     if command not in SWEEPS:
         raise InputError(f"sweep {command}: one of {', '.join(SWEEPS)} is accepted", nearest(command, SWEEPS))
-    return SWEEPS[command]
+    return SPARSE_SWEEPS[command] if sparse else SWEEPS[command]
 
 
 def _check_options(ctx: typer.Context, command: str, chosen: Sweep) -> None:
@@ -156,6 +165,8 @@ def _envelope(job: _Job, dropped: int, total: int) -> Envelope:
         notes.append(request.NO_GPU)
     if job.command == "flops":
         notes += [request.PER_RANK, request.LEFT_OUT]
+    if job.setting.indexer:
+        notes += dsa.notes(job.setting.model, job.setting.indexer, with_bounds=job.gpu is not None)
     sources = request.input_sources((job.setting.model,), (job.setting.layout,), job.gpu)
     return Envelope(
         schema="mla-calc/sweep/1",
@@ -176,6 +187,7 @@ def _inputs(job: _Job) -> dict[str, Any]:
         "ceilings": {"gpu": job.gpu.name, "mma_dtype": job.mma_dtype} if job.gpu else {"gpu": None},
         "causal": {"causal": setting.causal},
         "weight_bytes": {"weight_bytes": request.as_json(setting.weight_bytes)},
+        "indexer": {"sparse": True} if setting.indexer else {},
     }
     for field in job.sweep.settings:
         values |= of_settings[field]

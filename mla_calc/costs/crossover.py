@@ -163,7 +163,7 @@ def sparse_rectangular_flop_queries(mla: MLA, context: int, tp: int, indexer: In
     Up to topk keys only absorption scores them: Q = A S / (A + (ca - cn + T indexer) S), with A, ca and cn of
     all heads. Above, both do and it cancels: Q = A S / (A + ca topk - cn S).
     """
-    fixed, absorbed, naive = (count(mla, mla.heads) for count in (fold_flop, absorbed_core_flop, naive_core_flop))
+    fixed, absorbed, naive = _of_all_heads(mla)
     if context <= indexer.topk:
         per_query = fixed + (absorbed - naive + tp * indexer_flop_per_pair(indexer)) * context
     else:
@@ -211,6 +211,11 @@ def _fixed_and_dearer(mla: MLA) -> tuple[int, int]:
     return fold_flop(mla, 1), absorbed_core_flop(mla, 1) - naive_core_flop(mla, 1)
 
 
+def _of_all_heads(mla: MLA) -> tuple[int, int, int]:
+    """A, ca and cn."""
+    return fold_flop(mla, mla.heads), absorbed_core_flop(mla, mla.heads), naive_core_flop(mla, mla.heads)
+
+
 def _flop_at(mla: MLA, context: int) -> FlopAtContext:
     rectangular = rectangular_flop_queries(mla, context)
     return FlopAtContext(
@@ -237,7 +242,7 @@ def _first_causal(mla: MLA, prefix: int) -> int | None:
 
 def _first_context_at_one_query(mla: MLA, indexer: Indexer, tp: int) -> int:
     """Smallest S at which one absorbed query needs fewer FLOPs than a naive one, all heads together."""
-    fixed, absorbed, naive = (count(mla, mla.heads) for count in (fold_flop, absorbed_core_flop, naive_core_flop))
+    fixed, absorbed, naive = _of_all_heads(mla)
     saved = fixed + naive - absorbed - tp * indexer_flop_per_pair(indexer)
     first = fixed // saved + 1 if saved > 0 else None
     if first is not None and first <= indexer.topk:

@@ -108,9 +108,7 @@ def flops_cost(
     query_pairs = pairs(work.queries, work.context, work.causal)
     fold, core = fold_flop(mla, heads), absorbed_core_flop(mla, heads)
     indexing = indexer.layers if indexer else 0
-    costs = {
-        name: path_cost(path(mla, work), layers, ceilings, indexing) for name, path in paths_of(indexer).items()
-    }
+    costs = {name: path_cost(path(mla, work), layers, ceilings, indexing) for name, path in paths_of(indexer).items()}
     sparse = sparse_cost(mla, indexer, work) if indexer else None
     attended = sparse.attended_pairs if sparse else query_pairs
     absorbed, naive = costs["absorbed"], costs["naive"]

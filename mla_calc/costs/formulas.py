@@ -142,9 +142,7 @@ def flops_formulas(with_bounds: bool, causal: bool, kernels_of: KernelTexts | No
         if with_bounds:
             summed = " + ".join(_bound(f"{path}_{kernel}") for kernel in kernels)
             formulas[f"{path}.bound_s"] = Formula(summed, "one kernel after another")
-            formulas[f"{path}.total_bound_s"] = _over_layers(
-                {kernel: _bound(f"{path}_{kernel}") for kernel in kernels}
-            )
+            formulas[f"{path}.total_bound_s"] = _over_layers({kernel: _bound(f"{path}_{kernel}") for kernel in kernels})
             flop, moved = (
                 " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels) for figure in ("flop", "bytes")
             )

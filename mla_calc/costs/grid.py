@@ -140,8 +140,8 @@ def _has_both(sweep: Sweep) -> bool:
 def _corners(sweep: Sweep, axes: Axes) -> dict[str, tuple[int, ...]]:
     """Points among which every figure is largest, as axes of equal length.
 
-    Counts grow along every axis (under sparse attention some stop at topk, none falls) but TP, where some fall, and block size, where what is rounded up to whole
-    pages goes up and down: of these two every value is tried.
+    Counts grow along every axis but TP, where some fall, and block size, where what is rounded up to whole
+    pages goes up and down: of these two every value is tried. Under sparse attention some stop growing, none falls.
     """
     largest = {name: max(axes[name]) for name in sweep.axes}
     if _has_both(sweep):

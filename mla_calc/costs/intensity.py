@@ -78,6 +78,10 @@ class IntensityCost:
     """Of sparse attention; ``None``: dense, in the limit of a long context."""
 
 
+LARGEST = 2**63 - 1
+"""Largest of an int64."""
+
+
 def core_flop_per_context_token(attention: MLA | GQA, tp: int) -> int:
     """FLOP per context token, layer and query of the decode kernel, on one of ``tp`` ranks."""
     heads = attention.heads // tp
@@ -106,7 +110,7 @@ def sparse_intensity_figures(
     """The same of indexer and attention over min(context, topk) rows, over one point or arrays.
 
     Every query is counted over all of ``context``, as in the dense figure. DeepSeek-V3.2 in bf16 at TP 1 and 4,096
-    keys: (16,384 * 4,096 + 278,528 * 2,048) / (132 * 4,096 + 1,152 * 2,048) = 220.0.
+    keys: (16,384 * 4,096 + 278,528 * 2,048) / (132 * 4,096 + 1,152 * 2,048) = 219.8.
     """
     flop = decode_flop(mla, indexer, tp, queries, context)
     return intensity_figures(flop, decode_bytes(indexer, latent_row_bytes(layout, mla), context), ceilings)
@@ -123,7 +127,7 @@ def intensity_figures(flop: Ints, bytes_read: Ints, ceilings: Ceilings | None) -
         "intensity_flop_per_byte": intensity,
         "ridge_share": share,
         "margin": margin,
-        "binds": binds(flop, bytes_read, ceilings),
+        "binds": binds(_wide(flop, ceilings.bytes_per_s), _wide(bytes_read, ceilings.flop_per_s), ceilings),
         "by": maximum(share, margin),
     }
 
@@ -222,6 +226,13 @@ def _sparse_by_tp(
         IntensityAtTp(tp=tp, **sparse_intensity_figures(model.mla, layout, indexer, ceilings, tp=tp, **step))
         for tp in tps
     )
+
+
+def _wide(count: Ints, rate: int) -> Ints:
+    """``count`` such that its product with ``rate`` does not wrap around: int64 as Python integers where it would."""
+    if isinstance(count, int) or count.dtype == object or not count.size or int(count.max()) * rate <= LARGEST:
+        return count
+    return count.astype(object)
 
 
 def _quotient(count: Ints, by: Ints) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..models.attention import Indexer
 from .cache import indexer_bytes_per_token_per_layer
+from .crossover import SparseFlopCrossover
 from .flops import FlopsCost
 from .formulas import CHAPTER, FLOPS_CONSTANTS, KERNELS, LATENT, Formula, KernelTexts, flops_formulas
 from .intensity import IntensityCost
@@ -45,8 +46,7 @@ def sparse_intensity_formulas(cost: IntensityCost) -> dict[str, Formula]:
     """Formulas of ``intensity --sparse`` at the first TP."""
     rows = "min(context, topk)"
     text = (
-        f"queries * ({_FLOP_PER_PAIR} * context + {_CORE} * {rows})"
-        f" / ({_TOKEN_BYTES} * context + row_bytes * {rows})"
+        f"queries * ({_FLOP_PER_PAIR} * context + {_CORE} * {rows}) / ({_TOKEN_BYTES} * context + row_bytes * {rows})"
     )
     formulas = {
         "by_tp[0].intensity_flop_per_byte": Formula(text, "FLOP and bytes of indexer and attention at this context"),
@@ -57,6 +57,24 @@ def sparse_intensity_formulas(cost: IntensityCost) -> dict[str, Formula]:
         formulas["ridge_flop_per_byte"] = Formula(ridge, "roofline")
         formulas["by_tp[0].ridge_share"] = Formula(f"{text} / ({ridge})", "roofline")
     return formulas
+
+
+def sparse_crossover_formulas(flop: SparseFlopCrossover, indexer: Indexer) -> dict[str, Formula]:
+    """Formulas of ``crossover --sparse``: where the FLOPs are equal, at the first context and TP."""
+    first = flop.by_context[0]
+    if first.queries_rectangular is None:
+        return {}
+    fixed, absorbed, naive = (
+        FLOPS_CONSTANTS[name].replace("heads_per_rank", "heads")
+        for name in ("fold_flop_per_query_token", "absorbed_core_flop_per_pair", "naive_core_flop_per_pair")
+    )
+    if first.context <= indexer.topk:
+        text = f"{fixed} * context / ({fixed} + ({absorbed} - {naive} + tp * {_FLOP_PER_PAIR}) * context)"
+        cite = "up to topk keys only the absorbed path scores them"
+    else:
+        text = f"{fixed} * context / ({fixed} + {absorbed} * topk - {naive} * context)"
+        cite = "above topk keys both paths score them"
+    return {"flop.by_context[0].queries_rectangular": Formula(text, cite)}
 
 
 def sparse_names(indexer: Indexer) -> dict[str, int | float]:

@@ -125,7 +125,7 @@ def _row_cost(row: Row, decision: Decision, setting: Setting) -> RowCost:
 
 
 def _price(name: str, row: Row, setting: Setting) -> RowPath:
-    kernels = _kernels(name, row, setting)
+    kernels = row_kernels(name, row, setting)
     return RowPath(
         flop=total_flop(kernels),
         bytes=total_bytes(kernels),
@@ -133,7 +133,8 @@ def _price(name: str, row: Row, setting: Setting) -> RowPath:
     )
 
 
-def _kernels(name: str, row: Row, setting: Setting, weight_bytes: int = 0) -> tuple[Kernel, ...]:
+def row_kernels(name: str, row: Row, setting: Setting, weight_bytes: int = 0) -> tuple[Kernel, ...]:
+    """The kernels of one path for one row, per rank and layer; without weights unless their width is given."""
     work = Work(
         queries=row.queries,
         context=row.context,
@@ -167,7 +168,7 @@ def as_run_kernels(mla: MLA, row: Row, tp: int, chunks: int) -> tuple[Kernel, ..
 
 def _weights(name: str, setting: Setting) -> int:
     """Bytes of a path's weights on one rank."""
-    kernels = _kernels(name, Row(1, 1), setting, weight_bytes=2)
+    kernels = row_kernels(name, Row(1, 1), setting, weight_bytes=2)
     return sum(kernel.weight_bytes for kernel in kernels)
 
 

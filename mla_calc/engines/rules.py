@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import InputError
+from ..hardware.gpu import GPU
 from ..models.attention import Model
 from . import sglang, vllm
 from .batch import Decision, Resolution, Row
 from .preset import Engine
+from .thresholds import PLATFORM_OF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +24,9 @@ class Situation:
 
     model: Model
     tp: int = 1
-    platform: Literal["cuda", "rocm"] = "cuda"
-    major: int | None = None
-    """Major of the CUDA compute capability; ``None`` where it is not known or there is none."""
+    gpu: GPU | None = None
+    compute_capability: str | None = None
+    """CUDA compute capability, where no GPU is named."""
     cache_dtype: str = "bf16"
     block_size: int | None = None
     dcp: int = 1
@@ -40,14 +42,30 @@ class Situation:
     deterministic: bool = False
 
     @property
+    def platform(self) -> Literal["cuda", "rocm"]:
+        """Where the engine runs.
+
+        Raises:
+            InputError: a GPU of a vendor that no backend of these engines is recorded for.
+        """
+        if self.gpu is None:
+            return "cuda"
+        found = PLATFORM_OF.get(self.gpu.vendor.lower())
+        if found is None:
+            raise InputError(f"no backend of these engines is recorded for a GPU of {self.gpu.vendor}")
+        return found
+
+    @property
+    def major(self) -> int | None:
+        """Major of the CUDA compute capability; ``None`` where there is none."""
+        if self.gpu is not None:
+            return self.gpu.capability_major
+        return int(self.compute_capability.split(".")[0]) if self.compute_capability else None
+
+    @property
     def heads_per_rank(self) -> int:
         """Query heads of one rank."""
         return self.model.attention.heads // self.tp
-
-    @property
-    def quantised(self) -> bool:
-        """Whether the cache stores less than 16 bits a value."""
-        return self.cache_dtype not in ("bf16", "bf16_padded640", "auto", "fp16", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +106,8 @@ def _vllm_resolve(engine: Engine, at: Situation) -> Resolution:
         engine,
         model=at.model,
         cache_dtype=at.cache_dtype,
-        major=at.major,
-        platform=at.platform,
+        gpu=at.gpu,
+        compute_capability=at.compute_capability,
         heads_per_rank=at.heads_per_rank,
         block_size=at.block_size,
         dcp=at.dcp,
@@ -99,7 +117,7 @@ def _vllm_resolve(engine: Engine, at: Situation) -> Resolution:
 def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situation) -> tuple[Decision, ...]:
     return vllm.dispatch(
         engine,
-        backend,
+        vllm.backend_named(engine, backend),
         rows,
         model=at.model,
         heads_per_rank=at.heads_per_rank,
@@ -110,7 +128,7 @@ def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situat
         interleave=at.interleave,
         runner=at.runner,
         threshold_override=at.threshold,
-        cache_quantised=at.quantised,
+        cache_quantised=vllm.is_quantised(at.cache_dtype),
     )
 
 
@@ -130,6 +148,7 @@ def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situ
         major=at.major,
         platform=at.platform,
         heads_per_rank=at.heads_per_rank,
+        gfx95=at.gpu is not None and sglang.is_gfx95(at.gpu),
         graph=at.graph,
         dcp=at.dcp,
         deterministic=at.deterministic,
@@ -140,9 +159,5 @@ def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situ
 
 RULES = {
     "vllm": Rules(_vllm_resolve, _vllm_dispatch, lambda engine: tuple(backend.name for backend in engine.backends)),
-    "sglang": Rules(
-        _sglang_resolve,
-        _sglang_dispatch,
-        lambda engine: tuple(name for handler in engine.handlers for name in (handler.name, *handler.aliases)),
-    ),
+    "sglang": Rules(_sglang_resolve, _sglang_dispatch, sglang.backend_names),
 }

@@ -23,7 +23,7 @@ Mode = Literal["decode", "extend"]
 
 DENSE_DSA_MAJORS = (9, 10)
 """CUDA majors on which a DSA prefill may be dense (0.5.23 layers/attention/dsa_backend.py:4066-4070)."""
-DENSE_DSA_DTYPES = ("bf16", "bfloat16", "auto", "fp8", "fp8_e4m3", "fp8_ds_mla")
+DENSE_DSA_DTYPES = ("bf16", "bf16_padded640", "bfloat16", "auto", "fp8", "fp8_e4m3", "fp8_ds_mla")
 """Cache dtypes with which it may (dsa_backend.py:4073); the scaled rows of ``fp8_ds_mla`` are fp8 to the pool."""
 FA4_MAJORS = (10, 11)
 """CUDA majors on which fa4 has an absorbed form (0.5.23 attention_backend_handler.py:160-165)."""
@@ -420,7 +420,7 @@ def _no_threshold(batch: _Batch) -> Verdict:
 
 
 def _aiter(batch: _Batch) -> Verdict:
-    """Every extend is expanded, inside a graph too; chunks and one shot since 0.5.19 or later (:184-197)."""
+    """Every extend is expanded, inside a graph too; in 0.5.18 always at once, later by S and DCP (:184-197)."""
     if "graph" in batch.circumstances:
         return Verdict("mha", "inside a captured prefill graph aiter has no absorbed kernels: expanded")
     if not batch.extend:
@@ -465,7 +465,10 @@ def _packs_fp8_prefix(batch: _Batch) -> bool:
 
 
 def _dsa(batch: _Batch) -> Verdict:
-    """Dense while every row is short (0.5.23 layers/attention/dsa_backend.py:4039-4080; 0.5.18 :3300-3342)."""
+    """Dense while every row is short (0.5.23 layers/attention/dsa_backend.py:4039-4080; 0.5.18 :3300-3342).
+
+    HiSparse, sharded pools and TileLang over raw fp8 rows keep a batch sparse too; they are not asked about.
+    """
     pinned = _pinned(batch)
     if pinned is not None:
         return pinned

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mla_calc.costs import formulas
+from mla_calc.costs import formulas, sparse_formulas
 from mla_calc.costs.cache import cache_cost, token_bytes
-from mla_calc.costs.crossover import flop_crossover
+from mla_calc.costs.crossover import flop_crossover, sparse_flop_crossover
 from mla_calc.costs.flops import flops_cost
 from mla_calc.costs.formulas import Formula
 from mla_calc.costs.intensity import intensity_cost
@@ -157,6 +157,60 @@ def test_crossover(item: Model, context: int) -> None:
     assert has_limit == (2 * item.mla.kv_lora_rank > item.mla.qk_nope_head_dim + item.mla.v_head_dim)
     names = {**formulas.attention_names(item, LAYOUTS["bf16"], tp=1), "context": context}
     assert check(formulas.crossover_formulas(has_limit), names, {"flop": flop}) == (5 if has_limit else 1)
+
+
+INDEXED = {name: item for name, item in MLA_MODELS.items() if item.indexer}
+
+
+@pytest.mark.parametrize("ceilings", [None, H100, H20], ids=["no gpu", "h100", "h20"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("context", [19, 20, 22, 77, 2048, 2050, 70_000])
+@pytest.mark.parametrize("item", INDEXED.values(), ids=INDEXED)
+def test_sparse_flops(item: Model, context: int, causal: bool, ceilings: Ceilings | None) -> None:
+    assert item.mla
+    assert item.indexer
+    for layout, tp in ((LAYOUTS["bf16"], 1), (LAYOUTS["fp8"], 2)):
+        base = formulas.attention_names(item, layout, tp=tp)
+        work = Work(queries=5, context=context, row_bytes=int(base["row_bytes"]), batch=3, tp=tp, causal=causal)
+        cost = flops_cost(item.mla, item.cached_layers, work, ceilings, indexer=item.indexer)
+        assert cost.sparse
+        names = {
+            **base,
+            **formulas.work_names(work, cost.pairs),
+            **formulas.kernel_names(cost),
+            **formulas.ceiling_names(ceilings),
+            **sparse_formulas.sparse_names(item.indexer),
+            "attended_pairs": cost.sparse.attended_pairs,
+        }
+        texts = sparse_formulas.sparse_flops_formulas(cost, ceilings is not None)
+        assert {"sparse.attended_pairs", "absorbed.kernels[3].flop", "absorbed.total_flop"} <= set(texts)
+        assert ("naive.kernels[2].flop" in texts) == (context > item.indexer.topk)
+        check(texts, names, cost)
+
+
+@pytest.mark.parametrize("ceilings", [None, H100], ids=["no gpu", "h100"])
+@pytest.mark.parametrize("context", [5, 20, 77, 2048, 70_000])
+@pytest.mark.parametrize("item", INDEXED.values(), ids=INDEXED)
+def test_sparse_intensity_and_crossover(item: Model, context: int, ceilings: Ceilings | None) -> None:
+    assert item.mla
+    assert item.indexer
+    for tp in (1, 2):
+        names = {
+            **formulas.attention_names(item, LAYOUTS["bf16"], tp=tp),
+            **formulas.ceiling_names(ceilings),
+            **sparse_formulas.sparse_names(item.indexer),
+            "queries": 3,
+            "context": context,
+        }
+        intensity = intensity_cost(
+            item, LAYOUTS["bf16"], (tp,), queries=3, ceilings=ceilings, indexer=item.indexer, context=context
+        )
+        texts = sparse_formulas.sparse_intensity_formulas(intensity)
+        assert check(texts, names, intensity) == (4 if ceilings else 2)
+        flop = sparse_flop_crossover(item.mla, (context,), (tp,), item.indexer)
+        texts = sparse_formulas.sparse_crossover_formulas(flop, item.indexer)
+        found = check(texts, names, {"flop": plain(flop)})
+        assert found == (flop.by_context[0].queries_rectangular is not None)
 
 
 @pytest.mark.parametrize(

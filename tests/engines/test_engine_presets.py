@@ -162,7 +162,7 @@ def test_sm120_has_two_rungs_in_both_releases() -> None:
     ("name", "handlers"),
     [
         ("sglang@0.5.23", ("flashinfer", "flashmla", "fa3", "fa4")),
-        ("sglang@0.5.18", ("flashinfer", "flashmla", "fa3", "cutlass_mla")),
+        ("sglang@0.5.18", ("flashinfer", "flashmla", "fa3", "cutlass_mla", "fa4")),
     ],
 )
 def test_prefix_threshold(name: str, handlers: tuple[str, ...]) -> None:

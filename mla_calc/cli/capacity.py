@@ -1,0 +1,221 @@
+"""``mla-calc capacity``: tokens and requests that fit on GPUs, in which layout, and how many GPUs it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+
+from ..costs.capacity import MAX_CACHE_BYTES, Memory, Plan
+from ..costs.layouts import load_layout
+from ..costs.placement import AXES, MAX_GPUS, Placement, check_placement
+from ..costs.search import CapacityCost, Step, capacity_cost, fewest_gpus, search
+from ..costs.tokens import check_mtp
+from ..costs.weights import stored_weights
+from ..errors import InputError, shown
+from ..hardware.gpu import GPU
+from ..models.attention import Model
+from ..models.load import load_model
+from ..report.write import emit
+from ..sizes import parse_count, parse_size
+from . import options, request
+from .capacity_report import Asked, report_of
+
+app = options.command_app()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """What was said of the placement; ``None`` where it was left open."""
+
+    gpus: int | None
+    fixed: dict[str, int]
+
+    def placement(self) -> Placement:
+        """The one placement that is meant: what is left open is 1, and DP takes the GPUs that remain.
+
+        Raises:
+            InputError: the ranks are not the GPUs.
+        """
+        at = {name: self.fixed.get(name, 1) for name in AXES}
+        named = at["tp"] * at["pp"]
+        if self.gpus is not None and "dp" not in self.fixed:
+            if self.gpus % named:
+                raise InputError(f"TP {at['tp']} x PP {at['pp']} = {named} does not divide --gpus {self.gpus}")
+            at["dp"] = self.gpus // named
+        placed = Placement(**at)
+        if self.gpus not in (None, placed.gpus):
+            raise InputError(
+                f"TP {placed.tp} x DP {placed.dp} x PP {placed.pp} are {placed.gpus:,} GPUs; --gpus says {self.gpus:,}"
+            )
+        if placed.gpus > MAX_GPUS:
+            raise InputError(f"{placed.gpus:,} GPUs; at most {MAX_GPUS:,} are accepted")
+        return placed
+
+
+@app.command()
+def capacity(
+    model: options.Model,
+    gpu: options.Gpu = None,
+    gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs in all.", show_default="TP x DP x PP")] = None,
+    tp: Annotated[str | None, typer.Option("--tp", help="Tensor-parallel ranks.", show_default="1")] = None,
+    dp: Annotated[
+        str | None, typer.Option("--dp", help="Data-parallel attention groups.", show_default="what GPUs remain")
+    ] = None,
+    dcp: Annotated[
+        str | None, typer.Option("--dcp", help="Ranks of a TP group that a request's tokens spread over.")
+    ] = None,
+    pp: Annotated[str | None, typer.Option("--pp", help="Pipeline stages.", show_default="1")] = None,
+    ep: Annotated[
+        str | None,
+        typer.Option("--ep", help="Ranks that share all weights but attention's.", show_default="a stage's"),
+    ] = None,
+    dtype: options.Dtype = "bf16",
+    cache_form: Annotated[str, typer.Option("--cache-form", help="What is cached of MLA: latent or expanded.")] = (
+        "latent"
+    ),
+    pad_head_dim: Annotated[
+        str | None, typer.Option("--pad-head-dim", help="Expanded: width that keys and values are padded to.")
+    ] = None,
+    mtp_layers: Annotated[str, typer.Option("--mtp-layers", help="MTP layers that cache too.")] = "0",
+    engine: Annotated[str, typer.Option("--engine", help="vllm or sglang, of a release: vllm@0.29.")] = "vllm",
+    block_size: options.BlockSize = "64",
+    max_model_len: options.MaxModelLen = None,
+    max_num_seqs: options.MaxNumSeqs = "256",
+    rows_cap: Annotated[str | None, typer.Option("--rows-cap", help="Workspace rows at most.")] = None,
+    reserve: Annotated[str, typer.Option("--reserve", help="Kept free on each GPU: 10% or 8GiB.")] = "10%",
+    weight_bytes: Annotated[
+        str | None,
+        typer.Option("--weight-bytes", help="Bytes per weight: 0.5, 1, 2 or 4.", show_default="the checkpoint's"),
+    ] = None,
+    cache_budget: Annotated[
+        str | None, typer.Option("--cache-budget", help="Cache of one GPU, instead of working it out: 40GiB.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", "-s", help="Tokens of a request.", show_default="--max-model-len")
+    ] = None,
+    batch: Annotated[str, typer.Option("--batch", "-b", help="Requests of the decode step that is bounded.")] = "1",
+    for_context: Annotated[
+        str | None, typer.Option("--for-context", help="Find the fewest GPUs for requests of this many tokens.")
+    ] = None,
+    for_requests: Annotated[
+        str | None, typer.Option("--for-requests", help="How many such requests.", show_default="1")
+    ] = None,
+    search_all: Annotated[bool, typer.Option("--search", help="Every layout of the GPUs, the best first.")] = False,
+    format_name: options.Format = None,
+    output: options.Output = None,
+    explain: options.Explain = False,
+) -> None:
+    """Tokens and requests that fit on GPUs: weights, workspace and cache under TP, DP, DCP and PP."""
+    loaded, layout = load_model(model), load_layout(dtype)
+    ranks = _ranks(gpus, {"tp": tp, "dp": dp, "dcp": dcp, "pp": pp})
+    wanted = _wanted(for_context, for_requests, ranks)
+    if search_all and ranks.gpus is None and wanted is None:
+        raise InputError("--search lays out a number of GPUs: give --gpus")
+    from ..engines.load import load_engine
+
+    named, (chosen, ceilings) = load_engine(engine), request.ceilings_of(gpu, "bf16")
+    width = request.weight_width(weight_bytes) if weight_bytes is not None else None
+    block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
+    memory = _memory(loaded, chosen, cache_budget, reserve, max_model_len)
+    if memory.cache_bytes is None:
+        memory = replace(
+            memory,
+            stored=stored_weights(loaded, width),
+            rule=named.workspace,
+            max_num_seqs=parse_count(max_num_seqs, "--max-num-seqs", most=request.MAX_SEQS),
+            rows_cap=parse_count(rows_cap, "--rows-cap") if rows_cap is not None else None,
+        )
+    asked_context = for_context or context
+    plan = Plan(
+        model=loaded,
+        layout=layout,
+        memory=memory,
+        context=parse_count(asked_context, "--for-context" if for_context else "--context")
+        if asked_context
+        else memory.max_model_len or 4096,
+        form=request.cache_form(cache_form, pad_head_dim),
+        mtp_layers=parse_count(mtp_layers, "--mtp-layers", least=0, most=1024),
+        ep=parse_count(ep, "--ep", most=MAX_GPUS) if ep is not None else None,
+        indexer_whole=named.engine == "sglang",
+        block_size=block,
+    )
+    check_mtp(loaded, plan.mtp_layers)
+    step = Step(ceilings=ceilings, batch=parse_count(batch, "--batch"), weight_bytes=2 if width is None else width)
+    asked = Asked(plan=plan, gpu=chosen, engine=named, reserve=reserve, wanted=wanted, searched=search_all)
+    cost = _cost(asked, step, ranks)
+    emit(report_of(asked, cost, explain), format_name, output, explain)
+
+
+def _cost(asked: Asked, step: Step, ranks: Ranks) -> CapacityCost:
+    """The record asked for: of one placement, of the best of all, or of the fewest GPUs that are enough."""
+    plan = asked.plan
+    if asked.wanted is not None:
+        found = fewest_gpus(plan, asked.wanted, step, ranks.fixed)
+        if found is None:
+            raise InputError(
+                f"no legal layout of up to {MAX_GPUS:,} GPUs holds {asked.wanted:,} requests of {plan.context:,} tokens"
+            )
+        one = search(plan, found.gpus, step, ranks.fixed) if asked.searched else capacity_cost(plan, found, step)
+        return replace(one, gpus_needed=found.gpus)
+    if asked.searched:
+        assert ranks.gpus is not None
+        return search(plan, ranks.gpus, step, ranks.fixed)
+    at = ranks.placement()
+    check_placement(plan.model, at, plan.form, plan.ep)
+    return capacity_cost(plan, at, step)
+
+
+def _ranks(gpus: str | None, axes: dict[str, str | None]) -> Ranks:
+    fixed = {name: parse_count(text, f"--{name}", most=MAX_GPUS) for name, text in axes.items() if text is not None}
+    return Ranks(parse_count(gpus, "--gpus", most=MAX_GPUS) if gpus is not None else None, fixed)
+
+
+def _wanted(for_context: str | None, for_requests: str | None, ranks: Ranks) -> int | None:
+    """Requests that are to fit, or ``None`` where the number of GPUs is given instead."""
+    if for_context is None:
+        if for_requests is not None:
+            raise InputError("--for-requests needs --for-context: how long the requests are")
+        return None
+    if ranks.gpus is not None:
+        raise InputError("--for-context finds the number of GPUs: leave out --gpus")
+    return parse_count(for_requests, "--for-requests") if for_requests is not None else 1
+
+
+def _memory(model: Model, gpu: GPU | None, cache_budget: str | None, reserve: str, max_model_len: str | None) -> Memory:
+    """What one GPU has: the cache as given, or its memory and the reserve."""
+    if cache_budget is not None:
+        budget = parse_size(cache_budget, "--cache-budget")
+        if not 1 <= budget <= MAX_CACHE_BYTES:
+            raise InputError(f"--cache-budget {cache_budget.strip()}: 1 B to 1024TiB is accepted")
+        longest = request.max_model_lens(max_model_len, model)[0] if max_model_len else model.max_position_embeddings
+        return Memory(cache_bytes=budget, max_model_len=longest)
+    if gpu is None:
+        raise InputError("what fits depends on a GPU: give --gpu", "or the cache of one GPU: --cache-budget 40GiB")
+    if gpu.memory.reported_mib is None:
+        raise InputError(
+            f"what the driver reports as the memory of {gpu.name} is not known",
+            "give the cache of one GPU: --cache-budget 40GiB",
+        )
+    memory = gpu.memory.reported_mib << 20
+    length = request.one(request.max_model_lens(max_model_len, model), "--max-model-len")
+    return Memory(memory_bytes=memory, reserve_bytes=_reserve(reserve, memory), max_model_len=length)
+
+
+def _reserve(text: str, memory: int) -> int:
+    """Bytes kept free: a size, or a percentage of the memory, rounded down."""
+    share = text.strip()
+    if not share.endswith("%"):
+        size = parse_size(text, "--reserve")
+        if size > memory:
+            raise InputError(f"--reserve {share}: more than the {memory:,} B that the GPU has")
+        return size
+    number = share[:-1].strip()
+    whole, _, decimals = number.partition(".")
+    if not (whole + decimals).isascii() or not (whole + decimals).isdigit() or len(number) > 8 or not whole:
+        raise InputError(f"--reserve {shown(text)}: a share such as 10% or a size such as 8GiB is expected")
+    parts, scale = int(whole + decimals), 100 * int("1" + "0" * len(decimals))
+    if parts > scale:
+        raise InputError(f"--reserve {share}: at most 100% is accepted")
+    return memory * parts // scale

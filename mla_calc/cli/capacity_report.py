@@ -1,0 +1,210 @@
+"""How `capacity` shows its answer: tables, the sentence, notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..costs.capacity import Plan
+from ..costs.search import CapacityCost
+from ..report import format as fmt
+from ..report.record import Cell, Explanation, Report, Table, plain
+from . import request
+
+if TYPE_CHECKING:
+    from ..engines.preset import Engine
+    from ..hardware.gpu import GPU
+
+SHOWN_LAYOUTS = 10
+SHOWN_REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for, as it was understood."""
+
+    plan: Plan
+    gpu: GPU | None
+    engine: Engine
+    reserve: str
+    wanted: int | None
+    """Requests that are to fit."""
+    searched: bool
+
+
+def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
+    """The record as every format shows it."""
+    plan = asked.plan
+    model, memory = plan.model, plan.memory
+    sources = request.input_sources((model,), (plan.layout,), asked.gpu)
+    if asked.gpu and "memory.reported_mib" in asked.gpu.sources:
+        sources[f"{asked.gpu.name}, reported memory"] = asked.gpu.sources["memory.reported_mib"]
+    rule = (memory.rule.source,) if memory.rule else ()
+    given = memory.cache_bytes is not None
+    report = Report(
+        command="capacity",
+        title=f"{model.name}   {request.geometry(model)}, cache in {plan.layout.name}",
+        subtitle=_subtitle(asked, cost),
+        inputs={
+            "model": model.name,
+            "gpu": asked.gpu.name if asked.gpu else None,
+            "engine": asked.engine.name,
+            "dtype": plan.layout.name,
+            "cache_budget_bytes": memory.cache_bytes,
+            "reserve": None if given else asked.reserve.strip(),
+            "max_model_len": memory.max_model_len,
+            "max_num_seqs": None if given else memory.max_num_seqs,
+            "rows_cap": memory.rows_cap,
+            "requests_wanted": asked.wanted,
+            "search": asked.searched,
+        },
+        results=plain(cost),
+        tables=(*_tables(asked, cost), *((_layout_table(cost),) if asked.searched else ())),
+        sentence=_sentence(asked, cost),
+        notes=tuple(_notes(asked, cost)),
+        sources=(*rule, *request.source_list(sources)),
+        input_sources=sources,
+        rows_path="layouts" if asked.searched else "",
+        csv_rows=() if asked.searched else (_one_row(cost),),
+    )
+    return replace(report, explanations=_explanations(plan, cost)) if explain else report
+
+
+def _one_row(cost: CapacityCost) -> dict[str, object]:
+    from ..report.record import flattened
+
+    record = plain(cost)
+    del record["layouts"]
+    return flattened(record)
+
+
+def _subtitle(asked: Asked, cost: CapacityCost) -> str:
+    ranks = ", ".join(f"{name.upper()} {getattr(cost, name)}" for name in ("tp", "dp", "dcp", "pp"))
+    gpu = asked.gpu.name if asked.gpu else "GPU"
+    form = "" if cost.cache_form == "latent" else ", keys and values expanded"
+    return f"{cost.gpus:,} x {gpu}: {ranks}{form}"
+
+
+def _tables(asked: Asked, cost: CapacityCost) -> tuple[Table, ...]:
+    here = cost.per_gpu
+    labels = {
+        "memory_bytes": "memory, as reported",
+        "weights_bytes": "weights",
+        "workspace_bytes": "workspace for chunked prefill",
+        "reserve_bytes": f"reserve, {asked.reserve.strip()}",
+        "cache_bytes": "left for the cache" if here.memory_bytes is not None else "cache, as given",
+    }
+    rows: list[tuple[str | Cell, ...]] = [
+        (label, Cell(f"per_gpu.{name}", "bytes"), Cell(f"per_gpu.{name}", "binary"))
+        for name, label in labels.items()
+        if getattr(here, name) is not None
+    ]
+    if cost.fixed_bytes_per_request:
+        rows.append(
+            (
+                "of a request, fixed",
+                Cell("fixed_bytes_per_request", "bytes"),
+                Cell("fixed_bytes_per_request", "binary"),
+            )
+        )
+    rows.append(("of a token", Cell("per_gpu.bytes_per_token", "bytes"), Cell("per_gpu.bytes_per_token", "binary")))
+    held: list[tuple[str | Cell, ...]] = [
+        ("unique tokens", Cell("unique_tokens"), ""),
+        ("copies of each", Cell("copies"), ""),
+        ("one copy of all", Cell("stored_bytes", "bytes"), Cell("stored_bytes", "binary")),
+        ("with the copies", Cell("cluster_stored_bytes", "bytes"), Cell("cluster_stored_bytes", "binary")),
+        (f"requests of {cost.context:,}", Cell("requests"), ""),
+    ]
+    if cost.total_decode_bound_s is not None:
+        held.append((f"decode of {cost.batch:,}, bound", Cell("total_decode_bound_s", "seconds"), ""))
+    headers = ("", "bytes", "")
+    return (
+        Table(headers, tuple(rows), "on a GPU" + (" of the largest stage" if cost.pp > 1 else "")),
+        Table(("", "held", ""), tuple(held), f"on {fmt.counted(cost.gpus, 'GPU')}"),
+    )
+
+
+def _layout_table(cost: CapacityCost) -> Table:
+    legal = [index for index, one in enumerate(cost.layouts) if one.legal][:SHOWN_LAYOUTS]
+    refused = [index for index, one in enumerate(cost.layouts) if not one.legal][:SHOWN_REFUSED]
+    rows = tuple(
+        (
+            *(Cell(f"layouts[{index}].{name}") for name in ("tp", "dp", "dcp", "pp")),
+            Cell(f"layouts[{index}].unique_tokens"),
+            Cell(f"layouts[{index}].total_decode_bound_s", "seconds"),
+            Cell(f"layouts[{index}].reason", "text"),
+        )
+        for index in legal + refused
+    )
+    return Table(("TP", "DP", "DCP", "PP", "unique tokens", "decode", "why not"), rows, "layouts, the best first")
+
+
+def _sentence(asked: Asked, cost: CapacityCost) -> str:
+    short = cost.per_gpu.short_bytes
+    if not cost.unique_tokens:
+        missing = f": {fmt.binary_bytes(short)} are missing on each" if short else ""
+        return f"Nothing fits: weights, workspace and reserve take the memory of the GPUs{missing}."
+    fits = f"{cost.unique_tokens:,} different tokens fit"
+    if cost.requests is not None:
+        fits += f", or {fmt.counted(cost.requests, 'request')} of {cost.context:,}"
+    if asked.wanted is not None:
+        fits = (
+            f"{fmt.counted(asked.wanted, 'request')} of {cost.context:,} tokens need {fmt.counted(cost.gpus, 'GPU')}"
+            f" at least; on those {fits}"
+        )
+    if cost.copies > 1:
+        return f"{fits}; each is stored {cost.copies:,} times, since TP copies what DCP does not spread."
+    return f"{fits}; each is stored once."
+
+
+def _notes(asked: Asked, cost: CapacityCost) -> list[str]:
+    plan, model = asked.plan, asked.plan.model
+    notes = []
+    if plan.memory.cache_bytes is not None:
+        notes.append("--cache-budget stands for memory, weights, workspace and reserve (null).")
+    else:
+        notes += _weight_notes(plan)
+    if cost.per_gpu.workspace_bytes is None and plan.memory.cache_bytes is None:
+        notes.append(f"{asked.engine.name} sets no workspace aside at the start (null): the reserve has to hold it.")
+    if cost.requests is None:
+        notes.append(f"How large the recurrent state of {model.name} is is not known: requests are not sized (null).")
+    elif cost.fixed_bytes_per_request:
+        notes.append("unique_tokens leaves out what a request takes whatever its context; requests counts it.")
+    if cost.pp > 1 and model.cached_layers % model.transformer_layers:
+        notes.append("The layers that cache are taken as spread evenly over the stages.")
+    if cost.total_decode_bound_s is None:
+        notes.append("No decode bound (null): it needs --gpu and an MLA model whose latent is cached.")
+    notes += _layout_notes(asked, cost)
+    if asked.wanted is None:
+        notes.append("How many GPUs are needed (null) is what --for-context and --for-requests ask.")
+    return [*notes, *request.context_notes(model, (cost.context,)), *request.model_notes(model)]
+
+
+def _weight_notes(plan: Plan) -> list[str]:
+    assert plan.memory.stored
+    own, others = plan.memory.stored
+    width = f"{others.bytes / others.per:.5g} B each"
+    if own != others:
+        width += f", attention's {own.bytes / own.per:.5g} B"
+    total = plan.model.parameters.total or 0
+    notes = [f"{total / 1e9:,.4g} G parameters, {others.dtype}: {width}."]
+    if plan.mtp_layers:
+        notes.append("The weights of MTP layers are not in that total.")
+    return notes
+
+
+def _layout_notes(asked: Asked, cost: CapacityCost) -> list[str]:
+    if not asked.searched:
+        return []
+    legal = sum(one.legal for one in cost.layouts)
+    refused = len(cost.layouts) - legal
+    text = f"{fmt.counted(legal, 'legal layout')}, {refused:,} refused"
+    if legal > SHOWN_LAYOUTS or refused > SHOWN_REFUSED:
+        text += f"; the table has the first {SHOWN_LAYOUTS} and {SHOWN_REFUSED}, the JSON all"
+    return [text + "."]
+
+
+def _explanations(plan: Plan, cost: CapacityCost) -> tuple[Explanation, ...]:
+    from ..costs import capacity_formulas as formulas  # only where they are asked for: start-up counts
+
+    return request.explanations(formulas.capacity_formulas(plan), formulas.capacity_names(plan, cost))
