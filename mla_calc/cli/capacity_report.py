@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..costs.capacity import Plan
 from ..costs.search import CapacityCost
 from ..report import format as fmt
-from ..report.record import Cell, Explanation, Report, Table, plain
+from ..report.record import Cell, Explanation, Report, Table, flattened, plain
 from . import request
 
 if TYPE_CHECKING:
@@ -64,15 +64,13 @@ def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
         notes=tuple(_notes(asked, cost)),
         sources=(*rule, *request.source_list(sources)),
         input_sources=sources,
-        rows_path="layouts" if asked.searched else "",
-        csv_rows=() if asked.searched else (_one_row(cost),),
+        csv_rows=tuple(plain(cost.layouts)) if asked.searched else (_one_row(cost),),
     )
     return replace(report, explanations=_explanations(plan, cost)) if explain else report
 
 
 def _one_row(cost: CapacityCost) -> dict[str, object]:
-    from ..report.record import flattened
-
+    """The answer as one row of CSV, without the list of layouts, which is of this one alone."""
     record = plain(cost)
     del record["layouts"]
     return flattened(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from ..sizes import MAX_TOKENS, parse_count
 
 MAX_ROWS = 100_000
 COLUMNS = ("queries", "prefix")
+
+_REPEATED = re.compile(r"([0-9]+)x(.*)")
 
 
 def read_rows(text: str) -> tuple[Row, ...]:
@@ -40,10 +43,9 @@ def read_rows(text: str) -> tuple[Row, ...]:
 
 
 def _listed(entry: str) -> list[Row]:
-    times, cross, pair = entry.strip().partition("x")
-    if not cross:
-        times, pair = "1", times
-    count = parse_count(times, "--rows", most=MAX_ROWS)
+    match = _REPEATED.fullmatch(entry.strip())
+    pair = match[2] if match else entry
+    count = parse_count(match[1], "--rows", most=MAX_ROWS) if match else 1
     queries, colon, prefix = pair.partition(":")
     if not colon:
         raise InputError(f"--rows {shown(entry)}: a row is queries:prefix, such as 1:4096 or 8x1:4096")

@@ -26,6 +26,9 @@ SMALL = replace(DSV3, kv_lora_rank=256, qk_rope_head_dim=32)  # MiniCPM3-4B's wi
         ("fp8", 576),
         ("fp8_ds_mla", 656),  # 512 fp8 + 4 fp32 scales + 64 bf16
         ("nvfp4_ds_mla", 352),  # 256 + 32 scales + 64 fp8 rope: flashmla_sparse.py:111-120
+        ("bf16_padded640", 1280),  # vllm-project/vllm#12676: 640 values for 576, 1,280 B for 1,152 B
+        ("q8_0", 612),  # 18 blocks of 34 B: ggml-org/llama.cpp ggml/src/ggml-common.h
+        ("q4_0", 324),  # 18 blocks of 18 B
         ("fp4", 324),  # 288 + 36: sglang 0.5.23 mem_cache/memory_pool.py:5133-5160
     ],
 )
@@ -44,6 +47,8 @@ def test_dsv3_rows(layout: str, row: int) -> None:
         (SMALL, "bf16", 576),
         (SMALL, "fp8", 288),
         (SMALL, "fp4", 144 + 18),
+        (SMALL, "q8_0", 9 * 34),
+        (NOPE, "q4_0", 16 * 18),
     ],
 )
 def test_other_widths_by_hand(mla: MLA, layout: str, row: int) -> None:
@@ -56,6 +61,9 @@ def test_other_widths_by_hand(mla: MLA, layout: str, row: int) -> None:
         (SMALL, "fp8_ds_mla"),
         (SMALL, "nvfp4_ds_mla"),
         (NOPE, "nvfp4_ds_mla"),
+        (SMALL, "bf16_padded640"),
+        (NOPE, "bf16_padded640"),
+        (UNEVEN, "q8_0"),  # 46 values in blocks of 32
         (replace(DSV3, qk_rope_head_dim=32), "fp8_ds_mla"),
         (UNEVEN, "fp4"),  # 46 values in groups of 16
     ],
@@ -65,7 +73,7 @@ def test_a_layout_says_where_it_does_not_hold(mla: MLA, layout: str) -> None:
         latent_row_bytes(load_layout(layout), mla)
 
 
-@pytest.mark.parametrize(("layout", "expected"), [("bf16", 512), ("fp8", 256)])
+@pytest.mark.parametrize(("layout", "expected"), [("bf16", 512), ("fp8", 256), ("q8_0", 8 * 34), ("q4_0", 8 * 18)])
 def test_bytes_of_a_kv_head(layout: str, expected: int) -> None:
     # 128 values of key and 128 of value
     assert head_bytes(load_layout(layout), LLAMA3_70B) == expected
@@ -78,7 +86,7 @@ def test_key_and_value_widths_both_count() -> None:
     assert head_bytes(load_layout("bf16"), windowed) == 640
 
 
-@pytest.mark.parametrize("layout", ["fp8_ds_mla", "nvfp4_ds_mla", "fp4"])
+@pytest.mark.parametrize("layout", ["fp8_ds_mla", "nvfp4_ds_mla", "fp4", "bf16_padded640"])
 def test_a_latent_layout_has_no_gqa_rows(layout: str) -> None:
     with pytest.raises(InputError, match=layout):
         head_bytes(load_layout(layout), LLAMA3_70B)
@@ -138,4 +146,13 @@ def test_groups_that_do_not_divide_are_refused() -> None:
 
 
 def test_every_layout_file_is_covered_here() -> None:
-    assert [path.stem for path in preset_files("layouts")] == ["bf16", "fp4", "fp8", "fp8_ds_mla", "nvfp4_ds_mla"]
+    assert [path.stem for path in preset_files("layouts")] == [
+        "bf16",
+        "bf16_padded640",
+        "fp4",
+        "fp8",
+        "fp8_ds_mla",
+        "nvfp4_ds_mla",
+        "q4_0",
+        "q8_0",
+    ]

@@ -1,0 +1,209 @@
+"""`dispatch` and `backends`: the chapter's statements, batches from files, and what must be refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_bad_input import refused
+
+DSV3 = "dispatch --model dsv3 -f json"
+
+
+def paths(answer: Any) -> list[str]:
+    assert answer.code == 0, answer.err
+    return [row["path"] for row in answer.results["rows"]]
+
+
+def test_a_batch_on_hopper(cli: Any) -> None:
+    answer = cli(f"{DSV3} --gpu h200 --rows 1:4096,100:4096,600:9000")
+    assert paths(answer) == ["absorbed", "absorbed", "mha"]
+    results = answer.results
+    assert (results["backend"], results["threshold"]) == ("FLASH_ATTN_MLA", 512)
+    row = results["rows"][0]
+    # one query over 4,097 keys, weights left out: 2 * 4,097 * 128 * 1,088 FLOP of the core and 2 folds of 16,777,216
+    assert row["absorbed"]["flop"] == 2 * 4097 * 128 * 1088 + 2 * 16_777_216
+    assert row["absorbed_bound_s"] < row["naive_bound_s"]
+    assert row["regret_s"] == 0
+    batch = results["batch"]
+    assert batch["regret_s"] == pytest.approx(batch["chosen_bound_s"] - batch["best_bound_s"], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("backend", "rows", "expected"),
+    [
+        # the chapter: FLASHMLA 128, FLASH_ATTN_MLA 512, TRITON_MLA 1
+        ("FLASH_ATTN_MLA", "512:9000", ["absorbed"]),
+        ("FLASH_ATTN_MLA", "513:9000", ["mha"]),
+        ("FLASHMLA", "128:9000", ["absorbed"]),
+        ("FLASHMLA", "129:9000", ["mha"]),
+        ("FLASHMLA", "1:9000,100:9000", ["absorbed", "mha"]),
+        ("FLASH_ATTN_MLA", "1:9000,100:9000", ["absorbed", "absorbed"]),
+        ("TRITON_MLA", "1:9000", ["absorbed"]),
+        ("TRITON_MLA", "2:9000", ["mha"]),
+        # a cold short prefill has no context, and is absorbed all the same (runner v2 sorts by length)
+        ("FLASH_ATTN_MLA", "600:9000,100:0", ["mha", "absorbed"]),
+    ],
+)
+def test_the_chapters_thresholds(backend: str, rows: str, expected: list[str], cli: Any) -> None:
+    assert paths(cli(f"{DSV3} --cc 9.0 --backend {backend} --rows {rows}")) == expected
+
+
+def test_dcp_drops_and_speculation_raises(cli: Any) -> None:
+    line = f"{DSV3} --cc 9.0 --tp 8 --backend FLASHMLA"
+    assert paths(cli(f"{line} --rows 2:9000")) == ["absorbed"]
+    assert paths(cli(f"{line} --rows 2:9000 --dcp 2")) == ["mha"]
+    triton = f"{DSV3} --cc 9.0 --backend TRITON_MLA --rows 4:9000"
+    assert paths(cli(triton)) == ["mha"]
+    assert paths(cli(f"{triton} --spec-tokens 3")) == ["absorbed"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "expected"),
+    [
+        ("100:0", "", "mha_one_shot"),
+        ("100:1", "", "absorbed"),
+        ("100:8191", "", "absorbed"),
+        ("100:8192", "", "mha_one_shot"),
+        ("100:8191", "--prefix-threshold 0", "mha_one_shot"),
+        ("1:9000", "", "absorbed"),
+        ("1:9000", "--mode extend", "mha_one_shot"),
+        ("100:131072", "", "mha_chunked"),
+        ("100:8192", "--graph", "absorbed"),
+    ],
+)
+def test_sglangs_shared_rule(rows: str, more: str, expected: str, cli: Any) -> None:
+    assert paths(cli(f"{DSV3} --engine sglang --gpu h200 --rows {rows} {more}")) == [expected]
+
+
+def test_the_scan_has_its_least_regret_at_the_best_threshold(cli: Any) -> None:
+    answer = cli(f"{DSV3} --gpu h200 --rows 1:4096,100:4096,300:20000 --scan")
+    scan = {entry["threshold"]: entry for entry in answer.results["scan"]}
+    # 100 queries over 4,096 are better absorbed, 300 over 20,000 better expanded: 100 to 299 lose nothing
+    assert scan[299]["regret_s"] == scan[100]["regret_s"] == 0
+    assert scan[99]["regret_s"] > 0
+    assert scan[300]["regret_s"] > 0
+
+
+def test_batches_from_files(tmp_path: Path, cli: Any) -> None:
+    listed = cli(f"{DSV3} --gpu h200 --rows 1:4096,100:8k").results["rows"]
+    for name, text in (
+        ("batch.csv", "prefix,queries,comment\n4096,1,x\n8192,100,y\n"),
+        ("batch.json", '[{"queries": 1, "prefix": 4096}, [100, 8192]]'),
+    ):
+        path = tmp_path / name
+        path.write_text(text)
+        assert cli(f"{DSV3} --gpu h200 --rows {path}").results["rows"] == listed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "word"),
+    [
+        ("empty.csv", "", "empty"),
+        ("headless.csv", "1,4096\n", "queries"),
+        ("rows.csv", "queries,prefix\n", "no row"),
+        ("words.csv", "queries,prefix\none,4096\n", "words.csv:2"),
+        ("short.csv", "queries,prefix\n1\n", "prefix"),
+        ("minus.csv", "queries,prefix\n1,-1\n", "-1"),
+        ("quote.csv", 'queries,prefix\n"1,2\n', "quote.csv"),
+        ("object.json", '{"queries": 1}', "list"),
+        ("floats.json", "[[1.5, 2]]", "row 0"),
+        ("bools.json", "[[true, 2]]", "row 0"),
+        ("keys.json", '[{"q": 1}]', "row 0"),
+    ],
+)
+def test_bad_batches(name: str, text: str, word: str, tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    refused(cli(f"dispatch --model dsv3 --gpu h200 --rows {path}"), word)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dispatch --model dsv3 --gpu h200 --rows ''", ["--rows"]),
+        ("dispatch --model dsv3 --gpu h200 --rows 1", ["queries:prefix"]),
+        ("dispatch --model dsv3 --gpu h200 --rows 0:5", ["queries"]),
+        ("dispatch --model dsv3 --gpu h200 --rows 1:x", ["prefix"]),
+        ("dispatch --model dsv3 --gpu h200 --rows 200000x1:5", ["--rows"]),
+        ("dispatch --model dsv3 --gpu h200 --rows missing.csv", ["missing.csv"]),
+        ("dispatch --model dsv3 --rows 1:5", ["--gpu", "--cc"]),
+        ("dispatch --model dsv3 --gpu h200 --cc 9.0 --rows 1:5", ["--gpu", "--cc"]),
+        ("dispatch --model dsv3 --cc nine --rows 1:5", ["nine"]),
+        ("dispatch --model dsv3 --gpu tpu-v6e --rows 1:5", ["Google"]),
+        ("dispatch --model dsv3 --gpu h200 --backend FLASHY --rows 1:5", ["FLASHY", "FLASHMLA"]),
+        ("dispatch --model dsv3 --gpu h200 --tp 8 --dcp 3 --rows 1:5", ["--dcp 3"]),
+        ("dispatch --model dsv3 --gpu h200 --prefix-threshold 5 --rows 1:5", ["--prefix-threshold"]),
+        ("dispatch --model dsv3 --gpu h200 --engine sglang --threshold 5 --rows 1:5", ["--threshold"]),
+        ("dispatch --model dsv3 --gpu h200 --engine sglang --mode idle --rows 1:5", ["idle"]),
+        ("dispatch --model dsv3 --cc 9.0 --rows 1:5 --scan", ["--scan", "--gpu"]),
+        ("dispatch --model llama3-70b --gpu h200 --rows 1:5", ["GQA"]),
+        ("backends --engine vllm@0.1", ["vllm@0.1"]),
+        ("backends --model dsv3", ["--gpu", "--cc"]),
+        ("workspace --model dsv3 --engine sglang --rows-cap 5", ["--rows-cap"]),
+        ("workspace --model dsv3 --tp 8 --dcp 3", ["--dcp 3"]),
+        ("workspace --model dsv3 --rows 1:5:6", ["5:6"]),
+    ],
+)
+def test_refusals(line: str, words: list[str], cli: Any) -> None:
+    refused(cli(line), *words)
+
+
+def test_the_inventories(cli: Any) -> None:
+    # the chapter: thirty-seven members, nineteen of them MLA; vllm 0.33.0 registry.py:44-169: 50 and 25
+    assert cli("backends --engine vllm@0.29 -f json").results["registry"] == {"total": 37, "mla": 19}
+    newest = cli("backends -f json").results
+    assert newest["registry"] == {"total": 50, "mla": 25}
+    assert len(newest["inventory"]) == 25
+
+
+def test_the_class_chain_of_the_chapter(cli: Any) -> None:
+    chain = {
+        entry["name"]: entry["inherits"] for entry in cli("backends --engine sglang@0.5.18 -f json").results["chain"]
+    }
+    for child in ("CutlassMLABackend", "FlashMLABackend", "TRTLLMMLABackend"):
+        assert chain[child] == "FlashInferMLAAttnBackend"
+    for child in ("CuteDslMLABackend", "TokenspeedMLABackend"):
+        assert chain[child] == "TRTLLMMLABackend"
+
+
+@pytest.mark.parametrize(
+    ("options", "resolved"),
+    [
+        # vllm 0.33.0 platforms/cuda.py:84-155 with each backend's own gates
+        ("--model dsv3 --gpu h200", "FLASH_ATTN_MLA"),
+        ("--model dsv3 --gpu h200 --dtype fp8", "FLASHMLA"),
+        ("--model dsv3 --gpu b200", "FLASHINFER_MLA"),
+        ("--model dsv3 --gpu a100", "TRITON_MLA"),
+        ("--model dsv3 --cc 12.0", "TRITON_MLA"),
+        ("--model dsv32 --gpu h200", "FLASH_ATTN_MLA_SPARSE"),
+        ("--model dsv32 --gpu h200 --dtype fp8", "FLASHMLA_SPARSE"),
+        ("--model dsv32 --gpu b200 --dtype fp8", "FLASHINFER_MLA_SPARSE"),
+        ("--model dsv32 --gpu a100", None),
+    ],
+)
+def test_resolved(options: str, resolved: str | None, cli: Any) -> None:
+    results = cli(f"backends {options} -f json").results
+    assert results["resolved"] == resolved
+    taken = [rung["name"] for rung in results["ladder"] if rung["accepted"]]
+    assert taken == ([resolved] if resolved else [])
+    assert all(rung["reason"] for rung in results["ladder"])
+
+
+def test_a_plan_of_chunks(cli: Any) -> None:
+    # vllm#50613: 60,000 tokens of context beside 31 requests of 16 are one chunk now
+    chunks = cli("workspace --model dsv3 --rows 1:60000,31x1:16 -f json").results["chunks"]
+    assert [chunk["tokens"] for chunk in chunks] == [60_496]
+    assert len(chunks[0]["pieces"]) == 32
+    assert cli("workspace --model dsv3 -f json").results["chunks"] is None
+
+
+def test_json_of_every_row_is_complete(cli: Any) -> None:
+    document = json.loads(cli(f"{DSV3} --gpu h200 --rows 1:4096").out)
+    row = document["results"]["rows"][0]
+    keys = {"queries", "prefix", "path", "rule", "absorbed_bound_s", "naive_bound_s", "regret_s"}
+    assert keys <= set(row)
+    assert {"chosen_bound_s", "best_bound_s", "regret_s"} <= set(document["results"]["batch"])
