@@ -121,16 +121,12 @@ def _single_tables(cost: FlopsCost) -> tuple[Table, ...]:
 
 
 def _sparse_table() -> Table:
-    rows = (
-        ("pairs scored by the indexer, attended", Cell("pairs"), Cell("sparse.attended_pairs")),
-        (
-            "indexer, per pair and per context token",
-            Cell("sparse.indexer_flop_per_pair", "flop"),
-            Cell("sparse.indexer_bytes_per_context_token", "bytes"),
-        ),
-        ("fewer than dense for one query from", Cell("sparse.first_context_flop"), Cell("sparse.first_context_bytes")),
+    rows: tuple[tuple[str | Cell, ...], ...] = (
+        ("pairs of a request", Cell("pairs"), Cell("sparse.attended_pairs")),
+        ("FLOP per pair", Cell("sparse.indexer_flop_per_pair"), Cell("absorbed_core_flop_per_pair")),
+        ("bytes per context token", Cell("sparse.indexer_bytes_per_context_token", "bytes"), ""),
     )
-    return Table(("sparse attention", "FLOP", "bytes"), rows)
+    return Table(("absorbed, sparse", "indexer", "attention"), rows)
 
 
 def _kernel_table(cost: FlopsCost) -> Table:

@@ -28,7 +28,9 @@ def notes(model: Model, indexer: Indexer | None, with_bounds: bool) -> list[str]
             f"A layer is one that indexes; {indexer.layers} of {model.cached_layers} do, the others reuse a choice."
         )
     if with_bounds:
-        found.append("The indexer has the peak of --mma-dtype too; engines score in fp8, whose peak is higher.")
+        found.append(
+            "The indexer has the peak of --mma-dtype too; engines score in fp8: where compute binds, its bound is too high."
+        )
     return found
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from .vllm_dispatch import Runner, dispatch, effective_threshold
-from .vllm_ladder import Resolution, Rung, backend_named, cache_names, is_quantised, resolve
+from .vllm_ladder import StoredResolution, backend_named, cache_names, is_quantised, resolve
 
 __all__ = [
-    "Resolution",
-    "Rung",
     "Runner",
+    "StoredResolution",
     "backend_named",
     "cache_names",
     "dispatch",

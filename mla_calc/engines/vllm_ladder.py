@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..errors import InputError, nearest
 from ..hardware.gpu import GPU
 from ..models.attention import Model
+from .batch import Resolution, Rung
 from .preset import Backend, Engine, Ladder
 from .thresholds import PLATFORM_OF
 from .vllm_gates import Ask, chosen_name, refusal, stored_as, unread
@@ -27,21 +28,10 @@ CACHE_NAMES: dict[str, tuple[str, ...]] = {
 """Cache dtypes by our layouts' names and vLLM's own. ``bf16`` is ``auto`` too: that stores the model's dtype."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """One backend of the ladder: whether it is the one that is taken, and why or why not."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResolution(Resolution):
+    """vLLM's answer: ``resolved`` is ``None`` also where what was read does not tell which backend is taken."""
 
-    name: str
-    accepted: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """The backend that is taken, or ``None``: none accepts, or what was read does not tell."""
-
-    resolved: str | None
-    ladder: tuple[Rung, ...]
     stored_as: str | None = None
     """The cache dtype, by vLLM's name, in which the backend stores its rows."""
 
@@ -59,7 +49,7 @@ def resolve(
     dcp: int = 1,
     aiter: bool = False,
     sparse: bool | None = None,
-) -> Resolution:
+) -> StoredResolution:
     """The backend that ``engine`` takes for ``model``, with a verdict on every rung of its ladder.
 
     ``cache_dtype`` is a layout's name or vLLM's; ``compute_capability`` is as ``"9.0"``; ``block_size`` counts
@@ -160,7 +150,7 @@ def _order(ladder: Ladder, ask: Ask) -> tuple[str, ...]:
     return (*ladder.dense, *tail)
 
 
-def _climb(engine: Engine, names: Sequence[str], ask: Ask) -> Resolution:
+def _climb(engine: Engine, names: Sequence[str], ask: Ask) -> StoredResolution:
     """Try the backends in order. Nothing is reached past the one that is taken, or that might be."""
     known = {backend.name: backend for backend in engine.backends}
     rungs: list[Rung] = []
@@ -168,16 +158,18 @@ def _climb(engine: Engine, names: Sequence[str], ask: Ask) -> Resolution:
         backend = known.get(name)
         refused = refusal(backend, ask) if backend else None
         if refused is not None:
-            rungs.append(Rung(name, False, refused))
+            rungs.append(Rung(name=name, accepted=False, reason=refused))
             continue
-        below = [Rung(later, False, "not reached") for later in names[at + 1 :]]
+        below = [Rung(name=later, accepted=False, reason="not reached") for later in names[at + 1 :]]
         gap = unread(backend)
         if backend is None or gap:
             sentence = f"{gap} not read in {ask.release}: whether it is taken is not known"
-            return Resolution(None, (*rungs, Rung(name, False, sentence), *below))
+            open_rung = Rung(name=name, accepted=False, reason=sentence)
+            return StoredResolution(resolved=None, ladder=(*rungs, open_rung, *below))
         stored = stored_as(backend, ask)
-        return Resolution(name, (*rungs, Rung(name, True, _praise(backend, ask, stored)), *below), stored)
-    return Resolution(None, tuple(rungs))
+        taken = Rung(name=name, accepted=True, reason=_praise(backend, ask, stored))
+        return StoredResolution(resolved=name, ladder=(*rungs, taken, *below), stored_as=stored)
+    return StoredResolution(resolved=None, ladder=tuple(rungs))
 
 
 def _praise(backend: Backend, ask: Ask, stored: str) -> str:

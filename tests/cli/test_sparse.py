@@ -64,7 +64,7 @@ def test_what_is_left_out_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The indexer's projections, its queries and scores as bytes, and the selection of the top-k are not" in text
     assert "min(context, top-k) rows a request is the least that is read" in text
     assert "21 of 78 do" in text
-    assert "engines score in fp8" in text
+    assert "engines score in fp8: where compute binds, its bound is too high" in text
 
 
 @pytest.mark.parametrize("command", ["flops", "intensity", "crossover", "sweep", "sweep intensity"])

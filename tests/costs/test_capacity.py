@@ -74,20 +74,21 @@ def test_sglang_11309(tokens: int, gib: float) -> None:
 def test_sglang_11309_left_the_indexer_out() -> None:
     # the same thread: 1,462,784 tokens were reported as 54.52, which is the rows alone
     rows = token_bytes(V32, DS_MLA)
-    assert 1_462_784 * rows.main / GIB == pytest.approx(54.52, abs=0.005)
+    assert 1_462_784 * rows.main / GIB == pytest.approx(54.52, abs=0.01)
     assert 1_462_784 * rows.growing / GIB == pytest.approx(65.48, abs=0.005)
 
 
 def test_sglang_30531() -> None:
-    # sgl-project/sglang#30531, GLM-5.2 in fp8: 21 of 78 layers index, 55,225 -> 47,702 B a token by its pools,
-    # 2,574,848 -> 3,002,752 tokens in 132.43 (GiB)
+    # sgl-project/sglang#30531, GLM-5.2 in fp8: 21 of 78 layers index, 55,225 -> 47,702 B a token by its pools;
+    # before, 2,574,848 tokens took 132.43 (GiB). Its 3,002,752 tokens after are 133.40: a pool of another size.
     every = replace(GLM52, indexer=replace(GLM52.indexer, layers=78))
     assert GLM52.indexer is not None
     assert GLM52.indexer.layers == 21
     assert token_bytes(every, FP8).growing == 55_224
     assert token_bytes(GLM52, FP8).growing == 47_700
     assert pytest.approx(132.43, abs=0.01) == 2_574_848 * 55_224 / GIB
-    assert cost_of(plan(GLM52, FP8, round(132.43 * GIB))).unique_tokens == pytest.approx(3_002_752, rel=0.0015)
+    assert cost_of(plan(every, FP8, round(132.43 * GIB))).unique_tokens == pytest.approx(2_574_848, rel=0.0001)
+    assert 3_002_752 * 47_700 / GIB == pytest.approx(133.40, abs=0.01)
 
 
 def test_vllm_10927() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mla_calc.engines.load import load_engine
-from mla_calc.engines.vllm import Resolution, backend_named, cache_names, is_quantised, resolve
+from mla_calc.engines.vllm import StoredResolution, backend_named, cache_names, is_quantised, resolve
 from mla_calc.errors import InputError
 from mla_calc.hardware.load import load_gpu
 from mla_calc.models.attention import Model
@@ -19,7 +19,7 @@ from mla_calc.models.load import load_model
 
 def picked(
     release: str, model: str | Model, capability: str, dtype: str, tp: int = 8, block: int | None = None, dcp: int = 1
-) -> Resolution:
+) -> StoredResolution:
     found = load_model(model) if isinstance(model, str) else model
     assert found.mla is not None
     return resolve(
@@ -33,7 +33,7 @@ def picked(
     )
 
 
-def reason(resolution: Resolution, name: str) -> str:
+def reason(resolution: StoredResolution, name: str) -> str:
     return next(rung.reason for rung in resolution.ladder if rung.name == name)
 
 
