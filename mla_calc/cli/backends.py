@@ -116,7 +116,7 @@ def _tables(engine: Engine, results: dict[str, Any]) -> list[Table]:
         (Cell(f"chain[{index}].name", "text"), Cell(f"chain[{index}].inherits", "text"))
         for index in range(len(results["chain"]))
     )
-    tables = [Table(("handler", "rule"), rows)]
+    tables = [Table(("handler", "rule"), rows)] if rows else []
     return [*tables, Table(("class", "inherits"), chain)] if chain else tables
 
 

@@ -65,7 +65,7 @@ def test_no_name_is_claimed_twice() -> None:
         ("vllm@0.29", "FLASH_ATTN_MLA", 512, "varlen"),
         ("vllm@0.29", "FLASHMLA", 128, "uniform"),
         ("vllm@0.29", "FLASHINFER_MLA", 1, "uniform"),
-        ("vllm@0.29", "TRITON_MLA", 1, None),
+        ("vllm@0.29", "TRITON_MLA", 1, "single_only"),
     ],
 )
 def test_dense_thresholds(release: str, name: str, tokens: int, support: str | None) -> None:
@@ -98,7 +98,7 @@ def test_thresholds_by_heads(name: str, major: int, heads: int, tokens: int) -> 
     assert threshold_for(backend("vllm", name), heads, major) == tokens
 
 
-@pytest.mark.parametrize(("release", "name"), [("vllm", "XPU_MLA_SPARSE"), ("vllm@0.29", "FLASHMLA_SPARSE")])
+@pytest.mark.parametrize(("release", "name"), [("vllm", "XPU_MLA_SPARSE")])
 def test_a_threshold_that_was_not_read(release: str, name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: no decode threshold is recorded"):
         threshold_for(backend(release, name), 16, 9)
