@@ -237,7 +237,7 @@ def _notes(
 ) -> list[str]:
     notes = ["A cold prefill (prefix 0) never favours absorption: its causal crossover is at 0."]
     if isinstance(flop, SparseFlopCrossover) and model.indexer:
-        notes = dsa.crossover_notes(model, model.indexer, time is not None)
+        notes = dsa.crossover_notes(model, flop, model.indexer, time is not None)
     elif flop.queries_limit is None:
         notes[0] = "2r <= dn + dv here: there is no finite FLOP crossover, and null stands for it."
     if time is None:

@@ -10,7 +10,7 @@ import typer
 
 from ..costs.chunks import equal_chunks
 from ..costs.layouts import latent_row_bytes, load_layout
-from ..costs.paths import PATHS
+from ..costs.sparse import first_contexts, indexer_of, paths_of
 from ..engines.batch import Decision, Resolution, Row
 from ..engines.load import load_engine
 from ..engines.preset import Engine
@@ -18,11 +18,13 @@ from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_ro
 from ..engines.rules import Situation, backend_of, rules_of
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
+from ..models.attention import Indexer
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
 from ..sizes import parse_count
 from . import options, request
+from . import sparse as dsa
 from .rows import read_rows
 from .situation import Cc, EngineName, situation_of
 
@@ -46,6 +48,8 @@ class _Case:
     setting: Setting
     gpu: GPU | None
     mma_dtype: str
+    indexer: Indexer | None
+    """Of sparse attention, where that is what is priced."""
 
 
 @app.command()
@@ -77,6 +81,7 @@ def dispatch(
     as_run: Annotated[
         bool, typer.Option("--as-run", help="Price the naive path with its gather, copies and merges.")
     ] = False,
+    sparse: options.Sparse = False,
     scan: Annotated[bool, typer.Option("--scan", help="Regret of the batch over the threshold.")] = False,
     format_name: options.Format = None,
     output: options.Output = None,
@@ -103,7 +108,7 @@ def dispatch(
         graph=graph,
         deterministic=deterministic,
     )
-    case = _case(loaded, situation, read_rows(rows), backend, gpu, mma_dtype, dtype, as_run)
+    case = _case(loaded, situation, read_rows(rows), backend, gpu, mma_dtype, dtype, as_run, sparse)
     decisions = rules_of(loaded).dispatch(loaded, case.backend, case.rows, situation)
     scanned = _scan(case) if scan else None
     report = _report(case, decisions, scanned, as_run)
@@ -135,8 +140,9 @@ def _case(
     mma_dtype: str,
     dtype: str,
     as_run: bool,
+    sparse: bool,
 ) -> _Case:
-    mla = request.mla_of(situation.model, "dispatch")
+    mla, indexer = request.mla_of(situation.model, "dispatch"), indexer_of(situation.model, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     backend, resolution = backend_of(engine, situation, named)
     setting = Setting(
@@ -145,11 +151,12 @@ def _case(
         row_bytes=latent_row_bytes(load_layout(dtype), mla),
         tp=situation.tp,
         ceilings=ceilings,
-        paths=PATHS,
+        paths=paths_of(indexer),
         as_run=as_run,
         chunks=_chunks(engine, rows),
+        indexing=indexer.layers if indexer else None,
     )
-    return _Case(engine, backend, resolution, situation, rows, setting, card, mma_dtype)
+    return _Case(engine, backend, resolution, situation, rows, setting, card, mma_dtype, indexer)
 
 
 def _chunks(engine: Engine, rows: Sequence[Row]) -> int:
@@ -208,7 +215,7 @@ def _report(case: _Case, decisions: Sequence[Decision], scanned: list[dict[str, 
             "threshold": _threshold(case),
             "rows": plain(costs),
             "batch": plain(batch),
-            "sparse": None,
+            "sparse": _sparse(case),
             "scan": scanned,
         },
         tables=tuple(_tables(case, costs, scanned)),
@@ -218,6 +225,14 @@ def _report(case: _Case, decisions: Sequence[Decision], scanned: list[dict[str, 
         input_sources=sources,
         rows_path="rows",
     )
+
+
+def _sparse(case: _Case) -> dict[str, Any] | None:
+    """From which context on one sparse query takes less than a dense one; ``None`` where dense ones are priced."""
+    if case.indexer is None:
+        return None
+    in_bytes, in_flop = first_contexts(case.setting.mla, case.indexer, case.setting.row_bytes, case.setting.tp)
+    return {"first_context_bytes": in_bytes, "first_context_flop": in_flop}
 
 
 def _inputs(case: _Case, as_run: bool) -> dict[str, Any]:
@@ -234,6 +249,7 @@ def _inputs(case: _Case, as_run: bool) -> dict[str, Any]:
         "mode": at.mode,
         "graph": at.graph,
         "as_run": as_run,
+        "sparse": case.indexer is not None,
         "rows": [f"{row.queries}:{row.prefix}" for row in case.rows],
     }
 
@@ -330,8 +346,10 @@ def _notes(case: _Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
         notes.append(
             "The gather of cached rows, the copy of the keys and the merge of chunks are not priced: --as-run."
         )
-    if case.situation.model.indexer:
-        notes.append(f"{case.situation.model.name} has an indexer: attention is priced dense.")
+    found = _sparse(case)
+    if found:
+        notes += dsa.first_context_notes(**found)
+    notes += dsa.notes(case.situation.model, case.indexer, case.setting.ceilings is not None)
     if len(costs) > MOST_SHOWN:
         notes.append(f"The first {MOST_SHOWN} of {len(costs):,} rows are listed; the JSON has all.")
     return [*notes, *request.model_notes(case.situation.model)]

@@ -29,19 +29,20 @@ def notes(model: Model, indexer: Indexer | None, with_bounds: bool) -> list[str]
         )
     if with_bounds:
         found.append(
-            "The indexer has the peak of --mma-dtype too; engines score in fp8: where compute binds, its bound is too high."
+            "The indexer has the peak of --mma-dtype too; engines score in fp8: where compute binds, its bound is too"
+            " high."
         )
     return found
 
 
-def first_context_notes(in_bytes: int | None, in_flop: int | None) -> list[str]:
+def first_context_notes(first_context_bytes: int | None, first_context_flop: int | None) -> list[str]:
     """Why there is no context at which sparse attention takes less."""
     found = []
-    if in_bytes is None:
+    if first_context_bytes is None:
         found.append(
             "An indexer key is no smaller than a row: sparse never reads fewer bytes (first_context_bytes: null)."
         )
-    if in_flop is None:
+    if first_context_flop is None:
         found.append(
             "TP divides attention and not the indexer, which costs no less here: sparse never has fewer FLOPs than"
             " dense (first_context_flop: null)."
@@ -96,9 +97,12 @@ def flop_sentence(flop: SparseFlopCrossover) -> str:
     )
 
 
-def crossover_notes(model: Model, indexer: Indexer, with_bounds: bool) -> list[str]:
+def crossover_notes(model: Model, flop: SparseFlopCrossover, indexer: Indexer, with_bounds: bool) -> list[str]:
     """The notes of ``crossover --sparse``."""
+    differs = flop.first_context_absorbed_wins_at_one_query is None
+    one_query = ["first_context_absorbed_wins_at_one_query is null: it differs among these TPs."] if differs else []
     return [
+        *one_query,
         "No finite limit: queries_limit and first_queries_naive_wins are null.",
         f"Up to {indexer.topk:,} keys the naive path does not score and the indexer hangs on TP; above, both score"
         " and it cancels.",

@@ -95,7 +95,8 @@ def context_token_bytes(attention: MLA | GQA, layout: Layout, tp: int) -> int:
     """Bytes per context token and layer that the decode kernel reads, on one of ``tp`` ranks."""
     if isinstance(attention, MLA):
         return latent_row_bytes(layout, attention)
-    return kv_heads_per_rank(attention, tp) * head_bytes(layout, attention)
+    of_heads: int = kv_heads_per_rank(attention, tp) * head_bytes(layout, attention)
+    return of_heads
 
 
 def context_intensity(attention: MLA | GQA, layout: Layout, tp: int, queries: int = 1) -> float:

@@ -7,13 +7,13 @@ each path that is used. Regret is time lost against the better choice, by roofli
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..arrays import stored_bytes
 from ..costs.paths import Kernel, Path, Work, path_bound_s, total_bytes, total_flop
 from ..hardware.roofline import Ceilings
 from ..models.attention import MLA
-from .batch import Decision, Row
+from .batch import Decision, PathName, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class RowCost:
 
     queries: int
     prefix: int
-    path: str
+    path: PathName
     rule: str
     absorbed: RowPath
     naive: RowPath
@@ -64,6 +64,7 @@ class Setting:
 
     mla: MLA
     layers: int
+    """Layers that cache."""
     row_bytes: int
     tp: int
     ceilings: Ceilings | None
@@ -71,6 +72,8 @@ class Setting:
     as_run: bool = False
     chunks: int = 1
     """Chunks in which the prefixes are expanded, where the naive path is priced as it runs."""
+    indexing: int | None = None
+    """Layers among them that run an indexer; ``None``: as many as there are."""
 
 
 def price_rows(rows: Sequence[Row], decisions: Sequence[Decision], setting: Setting) -> tuple[RowCost, ...]:
@@ -96,8 +99,31 @@ def price_batch(costs: Sequence[RowCost], setting: Setting) -> BatchCost:
         chosen_bound_s=taken,
         best_bound_s=best,
         regret_s=lost,
-        total_regret_s=None if lost is None else lost * setting.layers,
+        total_regret_s=None if lost is None else _over_layers(lost, costs, setting),
     )
+
+
+def _over_layers(lost: float, costs: Sequence[RowCost], setting: Setting) -> float:
+    """The regret of all layers: ``lost`` on those that index, and what the others lose, which score nothing."""
+    indexing = setting.layers if setting.indexing is None else setting.indexing
+    reusing = setting.layers - indexing
+    if not reusing:
+        return lost * indexing
+    bare = replace(setting, paths={name: _unindexed(path) for name, path in setting.paths.items()}, indexing=None)
+    rows = [Row(cost.queries, cost.prefix) for cost in costs]
+    decisions = [Decision(cost.path, cost.rule) for cost in costs]
+    rest = price_batch(price_rows(rows, decisions, bare), replace(bare, layers=reusing)).total_regret_s
+    assert rest is not None
+    return lost * indexing + rest
+
+
+def _unindexed(path: Path) -> Path:
+    """A path on a layer that reuses the choice of an earlier one."""
+
+    def kernels(mla: MLA, work: Work) -> tuple[Kernel, ...]:
+        return tuple(kernel for kernel in path(mla, work) if not kernel.indexes)
+
+    return kernels
 
 
 def _row_cost(row: Row, decision: Decision, setting: Setting) -> RowCost:

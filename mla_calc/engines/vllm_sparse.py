@@ -43,8 +43,8 @@ def sparse_rest(rest: Sequence[Row], setting: Setting) -> Decision:
     if setting.force_mqa:
         return Decision("absorbed", "no decode row, and sparse_mla_force_mqa keeps those absorbed")
     if longest <= indexer.topk:
-        return Decision("mha", f"the longest prefill has {longest} keys <= index_topk {indexer.topk}: dense MHA")
-    ahead = f"the longest prefill has {longest} keys > index_topk {indexer.topk}"
+        return Decision("mha", f"the longest prefill has {longest:,} keys <= index_topk {indexer.topk:,}: dense MHA")
+    ahead = f"the longest prefill has {longest:,} keys > index_topk {indexer.topk:,}"
     reason = _no_mask(prefill, setting)
     if reason is not None:
         return Decision("absorbed", f"{ahead}, and no masked MHA: {reason}")
@@ -89,13 +89,13 @@ def _masked(rest: Sequence[Row], longest: int, ahead: str, prefill: SparsePrefil
     most = max(row.queries for row in rest)
     pair = next((pair for pair in pairs if longest <= pair[0]), None)
     if pair is None:
-        covered = f"ends at {pairs[-1][0]}" if pairs else "has none with a prefix"
+        covered = f"ends at {pairs[-1][0]:,}" if pairs else "has none with a prefix"
         return Decision("absorbed", f"{ahead}, and vLLM's table of masked MHA {covered}: absorbed")
-    limit = f"the {pair[1]} from which vLLM's table takes masked MHA up to {pair[0]} keys"
+    limit = f"the {pair[1]:,} from which vLLM's table takes masked MHA up to {pair[0]:,} keys"
     if most < pair[1]:
         return Decision("absorbed", f"{ahead}, and its {counted(most)} < {limit}: absorbed")
     if prefill.mask_bytes is not None and _mask_bytes(rest, most, setting) > prefill.mask_bytes:
-        return Decision("absorbed", f"{ahead}, and the batch's masks outgrow their {prefill.mask_bytes} B: absorbed")
+        return Decision("absorbed", f"{ahead}, and the batch's masks outgrow their {prefill.mask_bytes:,} B: absorbed")
     return Decision("mha", f"{ahead}, and its {counted(most)} >= {limit}: masked MHA")
 
 
@@ -116,4 +116,4 @@ def _mask_bytes(rest: Sequence[Row], most: int, setting: Setting) -> int:
 
 def counted(count: int) -> str:
     """A number of queries in words."""
-    return f"{count} {'query' if count == 1 else 'queries'}"
+    return f"{count:,} {'query' if count == 1 else 'queries'}"
