@@ -15,13 +15,16 @@ from ..costs.grid import Axes, Setting, Sweep, check_grid, chunks, grid_points, 
 from ..costs.layouts import load_layout
 from ..costs.sparse import indexer_of
 from ..costs.sweeps import SPARSE_SWEEPS, SWEEPS
+from ..costs.workspace import VLLM, WorkspaceRule
+from ..engines.load import load_engine
+from ..engines.preset import Engine
 from ..errors import InputError, nearest
 from ..hardware.gpu import GPU
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report.columns import FORMATS, Envelope, chosen_format, write
 from ..sizes import MAX_TOKENS, parse_counts
-from . import options, request
+from . import complete, options, request
 from . import sparse as dsa
 
 app = options.command_app()
@@ -35,6 +38,7 @@ SETTING_OPTIONS = {
     "causal": ("causal",),
     "weight_bytes": ("weight_bytes",),
     "indexer": ("sparse",),
+    "rule": ("engine",),
 }
 """Parameters behind the fields of a setting."""
 
@@ -68,6 +72,9 @@ def sweep(
     max_model_len: options.MaxModelLen = None,
     max_num_seqs: options.MaxNumSeqs = "256",
     block_size: options.BlockSize = "64",
+    engine: Annotated[
+        str, typer.Option("--engine", help="Whose workspace rule: vllm@0.29.", autocompletion=complete.engines)
+    ] = "vllm",
     format_name: Annotated[
         str | None,
         typer.Option(
@@ -87,6 +94,7 @@ def sweep(
     if chosen.mla_only:
         request.mla_of(loaded, f"sweep {command}")
     device, ceilings = request.ceilings_of(gpu, mma_dtype)
+    release = load_engine(engine) if "rule" in chosen.settings else None
     setting = Setting(
         model=loaded,
         layout=load_layout(dtype),
@@ -94,6 +102,7 @@ def sweep(
         causal=causal,
         weight_bytes=request.weight_width(weight_bytes),
         indexer=indexer_of(loaded, sparse),
+        rule=_rule(release) if release else VLLM,
     )
     texts = {
         "tp": tp,
@@ -105,7 +114,13 @@ def sweep(
         "block_size": block_size,
     }
     axes = {name: _axis(name, texts[name], loaded) for name in chosen.axes}
-    _run(_Job(command, chosen, setting, axes, device, mma_dtype), form, output)
+    _run(_Job(command, chosen, setting, axes, device, mma_dtype, release), form, output)
+
+
+def _rule(engine: Engine) -> WorkspaceRule:
+    if engine.workspace is None:
+        raise InputError(f"sweep workspace: no workspace rule was read for {engine.name}")
+    return engine.workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +131,7 @@ class _Job:
     axes: Axes
     gpu: GPU | None
     mma_dtype: str
+    engine: Engine | None
 
 
 def _run(job: _Job, form: str, output: Path | None) -> None:
@@ -188,6 +204,7 @@ def _inputs(job: _Job) -> dict[str, Any]:
         "causal": {"causal": setting.causal},
         "weight_bytes": {"weight_bytes": request.as_json(setting.weight_bytes)},
         "indexer": {"sparse": True} if setting.indexer else {},
+        "rule": {"engine": job.engine.name} if job.engine else {},
     }
     for field in job.sweep.settings:
         values |= of_settings[field]

@@ -17,6 +17,7 @@ from ..hardware.roofline import Ceilings
 from ..models.attention import MLA, Indexer, Model
 from .layouts import Layout
 from .sharding import check_tp
+from .workspace import VLLM, WorkspaceRule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,8 @@ class Setting:
     weight_bytes: Width = 2
     indexer: Indexer | None = None
     """The model's indexer where attention is priced sparse."""
+    rule: WorkspaceRule = VLLM
+    """The engine's rule for the workspace of chunked prefill."""
 
     @property
     def mla(self) -> MLA:

@@ -103,7 +103,7 @@ def _workspace(setting: Setting, points: Mapping[str, Column]) -> dict[str, Colu
     tps, which = _distinct(points["tp"])
     held = np.array([token_bytes(setting.model, setting.layout, tp=tp).growing for tp in tps])[which]
     sizes: Any = {**points, "cache_bytes_per_token": held}
-    cost = workspace_cost(setting.mla, **sizes)
+    cost = workspace_cost(setting.mla, rule=setting.rule, indexer=setting.model.indexer, **sizes)
     return {**points, **{name: np.broadcast_to(getattr(cost, name), which.shape) for name in WORKSPACE_FIGURES}}
 
 
@@ -132,7 +132,12 @@ SWEEPS: dict[str, Sweep] = {
     ),
     "cache": Sweep(axes=("tp", "batch", "context", "block_size"), columns=_cache),
     "intensity": Sweep(axes=("tp", "queries"), columns=_intensity, settings=("ceilings", "indexer")),
-    "workspace": Sweep(axes=("tp", "max_model_len", "max_num_seqs", "block_size"), columns=_workspace, mla_only=True),
+    "workspace": Sweep(
+        axes=("tp", "max_model_len", "max_num_seqs", "block_size"),
+        columns=_workspace,
+        settings=("rule",),
+        mla_only=True,
+    ),
 }
 """The sweeps by command; the first is what `sweep` does without one."""
 

@@ -216,12 +216,12 @@ def _scratch(rule: WorkspaceRule, mla: MLA, indexer: Indexer | None, max_model_l
     scratch = rule.sparse_scratch
     if indexer is None or scratch is None:
         return 0, 0
-    long = scratch.long_length is not None and max_model_len > scratch.long_length
-    prefill, keys = (
-        (scratch.long_prefill_factor, scratch.long_indexer_factor)
-        if long
-        else (scratch.prefill_factor, scratch.indexer_factor)
-    )
+    prefill: Ints = scratch.prefill_factor
+    keys: Ints = scratch.indexer_factor
+    if scratch.long_length is not None:
+        long = max_model_len > scratch.long_length  # a bool or an array of them: either way 0 or 1
+        prefill = prefill + long * (scratch.long_prefill_factor - prefill)
+        keys = keys + long * (scratch.long_indexer_factor - keys)
     key_bytes = indexer_bytes_per_token_per_layer(indexer.head_dim)
     return prefill * max_model_len * mla.row_values * VALUE_BYTES, keys * max_model_len * key_bytes
 

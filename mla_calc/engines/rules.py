@@ -92,6 +92,8 @@ def backend_of(engine: Engine, situation: Situation, named: str | None) -> tuple
     rules = rules_of(engine)
     if named is not None:
         known = {name.lower(): name for name in rules.backends(engine)}
+        if not known:
+            raise InputError(f"no MLA backend of {engine.name} was read")
         if named.lower() not in known:
             raise InputError(f"{engine.name} has no MLA backend {named!r}", "it has " + ", ".join(known.values()))
         return known[named.lower()], None

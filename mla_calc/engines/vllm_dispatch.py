@@ -217,16 +217,16 @@ def _decide(rows: Sequence[Row], threshold: int, setting: Setting) -> list[Decis
 
 def _decode_rule(row: Row, threshold: int, backend: Backend) -> str:
     cold = "" if row.prefix else ", although nothing of it is cached"
-    return f"{counted(row.queries)} <= {backend.name}'s threshold of {threshold}: a decode row{cold}"
+    return f"{counted(row.queries)} <= {backend.name}'s threshold of {threshold:,}: a decode row{cold}"
 
 
 def _mha_rule(row: Row, first: Row, stop: Row, threshold: int, backend: Backend) -> str:
     """Why ``row`` is no decode row; ``first`` leads the batch, ``stop`` is the first that is none either."""
-    limit = f"{backend.name}'s threshold of {threshold}"
+    limit = f"{backend.name}'s threshold of {threshold:,}"
     if row.queries > threshold:
         return f"{counted(row.queries)} > {limit}: MHA"
     if backend.query_len_support == "varlen" or first.queries > threshold or first.queries == row.queries:
-        return f"{counted(row.queries)} <= {limit}, but behind a row of {stop.queries} in the engine's order: MHA"
+        return f"{counted(row.queries)} <= {limit}, but behind a row of {stop.queries:,} in the engine's order: MHA"
     return (
         f"{counted(row.queries)} <= {limit}, but one call decodes rows of one length and the leading rows "
         f"have {first.queries}: MHA"

@@ -25,6 +25,7 @@ def test_the_releases() -> None:
     assert {path.stem for path in preset_files("engines")} == {
         "sglang-0.5.18",
         "sglang-0.5.23",
+        "vllm-0.26",
         "vllm-0.29",
         "vllm-0.33",
     }
@@ -182,7 +183,8 @@ def test_chunk_capacity() -> None:
 @pytest.mark.parametrize("stem", [path.stem for path in preset_files("engines")])
 def test_every_entry_names_its_source_and_release(stem: str) -> None:
     release = engine(stem)
-    sources = [item.source for item in release.backends] + [item.source for item in release.handlers]
+    parts = [*release.backends, *release.handlers, *((release.workspace,) if release.workspace else ())]
+    sources = [item.source for item in parts]
     assert sources
     assert all(source.startswith(f"{release.engine} {release.release}, {release.engine}/") for source in sources)
 
