@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .costs.cache import cache_cost as cache_cost
+    from .costs.capacity import Memory as Memory
+    from .costs.capacity import Plan as Plan
     from .costs.crossover import flop_crossover as flop_crossover
     from .costs.crossover import time_crossover as time_crossover
     from .costs.flops import flops_cost as flops_cost
@@ -25,9 +27,16 @@ if TYPE_CHECKING:
     from .costs.layouts import load_layout as load_layout
     from .costs.parity import parity as parity
     from .costs.paths import Work as Work
+    from .costs.placement import Placement as Placement
+    from .costs.search import Step as Step
+    from .costs.search import capacity_cost as capacity_cost
     from .costs.trace import trace_cost as trace_cost
     from .costs.workspace import workspace_cost as workspace_cost
+    from .engines.batch import Row as Row
     from .engines.load import load_engine as load_engine
+    from .engines.rules import Situation as Situation
+    from .engines.rules import backend_of as backend_of
+    from .engines.rules import rules_of as rules_of
     from .errors import InputError as InputError
     from .hardware.gpu import GPU as GPU
     from .hardware.load import load_gpu as load_gpu
@@ -41,15 +50,20 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "costs.cache": ("cache_cost",),
+    "costs.capacity": ("Memory", "Plan"),
     "costs.crossover": ("flop_crossover", "time_crossover"),
     "costs.flops": ("flops_cost",),
     "costs.intensity": ("intensity_cost",),
     "costs.layouts": ("latent_row_bytes", "load_layout"),
     "costs.parity": ("parity",),
     "costs.paths": ("Work",),
+    "costs.placement": ("Placement",),
+    "costs.search": ("Step", "capacity_cost"),
     "costs.trace": ("trace_cost",),
     "costs.workspace": ("workspace_cost",),
+    "engines.batch": ("Row",),
     "engines.load": ("load_engine",),
+    "engines.rules": ("Situation", "backend_of", "rules_of"),
     "errors": ("InputError",),
     "hardware.gpu": ("GPU",),
     "hardware.load": ("load_gpu",),

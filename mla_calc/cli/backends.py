@@ -45,7 +45,8 @@ def backends(
         resolution = rules_of(loaded).resolve(loaded, situation)
         where = situation.gpu.name if situation.gpu else f"compute capability {situation.compute_capability}"
         title = f"{situation.model.name}, {situation.cache_dtype} cache, {where}, TP {situation.tp}"
-        inputs |= {"model": situation.model.name, "gpu": gpu, "cc": cc, "tp": situation.tp, "dtype": dtype}
+        inputs |= {"model": situation.model.name, "gpu": situation.gpu.name if situation.gpu else None}
+        inputs |= {"cc": situation.compute_capability, "tp": situation.tp, "dtype": situation.cache_dtype}
     emit(_report(loaded, resolution, title, inputs), format_name, output, explain)
 
 
