@@ -207,3 +207,53 @@ def test_json_of_every_row_is_complete(cli: Any) -> None:
     keys = {"queries", "prefix", "path", "rule", "absorbed_bound_s", "naive_bound_s", "regret_s"}
     assert keys <= set(row)
     assert {"chosen_bound_s", "best_bound_s", "regret_s"} <= set(document["results"]["batch"])
+
+
+SPARSE = "dispatch --model dsv32 -f json --sparse"
+
+
+@pytest.mark.parametrize(
+    ("engine", "rows", "expected"),
+    [
+        # a decode row over 4,097 keys attends its 2,048 best; a prefill of 300 over 4,096 is longer than the top-k
+        ("vllm", "1:4096,300:4096", ["absorbed", "absorbed"]),
+        # up to index_topk a prefill is dense MHA, as the longest prefill decides
+        ("vllm", "1:4096,300:1748", ["absorbed", "mha"]),
+        ("vllm", "1:4096,300:1749", ["absorbed", "absorbed"]),
+        ("sglang", "300:1748", ["mha_one_shot"]),
+        ("sglang", "300:1749", ["absorbed"]),
+    ],
+)
+def test_sparse_rows(engine: str, rows: str, expected: list[str], cli: Any) -> None:
+    answer = cli(f"{SPARSE} --gpu h200 --engine {engine} --rows {rows}")
+    assert paths(answer) == expected
+    # one query: 2,048 * 1,152 / (1,152 - 132) = 2,313.03 and 2,048 * 278,528 / (278,528 - 16,384) = 2,176
+    assert answer.results["sparse"] == {"first_context_bytes": 2314, "first_context_flop": 2177}
+
+
+def test_sparse_figures_of_a_row(cli: Any) -> None:
+    row, short = cli(f"{SPARSE} --gpu h200 --rows 1:4096,1:99").results["rows"]
+    folds = 2 * 2 * 128 * 128 * 512
+    assert row["absorbed"]["flop"] == 4097 * 16_384 + 2048 * 278_528 + folds
+    # the naive path scores all 4,097 keys and attends them all; up to 2,048 nothing is scored
+    naive = 33_554_432 + 81_920
+    assert row["naive"]["flop"] == 4097 * (naive + 16_384)
+    assert short["naive"]["flop"] == 100 * naive
+
+
+def test_dense_is_what_is_priced_unless_asked(cli: Any) -> None:
+    answer = cli("dispatch --model dsv32 -f json --gpu h200 --rows 1:4096")
+    assert answer.results["sparse"] is None
+    assert answer.results["rows"][0]["absorbed"]["flop"] == 4097 * 278_528 + 2 * 2 * 128 * 128 * 512
+    assert any("--sparse" in note for note in json.loads(answer.out)["notes"])
+
+
+def test_layers_that_reuse_a_choice_score_nothing(cli: Any) -> None:
+    """GLM-5.2 indexes on 21 of 78 layers: the regret of a wrong path is that of 21 and of 57 that do not score."""
+    line = "dispatch --model glm-5.2 -f json --gpu h200 --sparse --backend FLASHMLA_SPARSE --dtype fp8_ds_mla"
+    batch = cli(f"{line} --rows 300:1748 --threshold 1").results["batch"]
+    # expanded, over no more than index_topk keys: the naive path does not score, the absorbed one does on 21 layers
+    assert cli(f"{line} --rows 300:1748 --threshold 1").results["rows"][0]["path"] == "mha"
+    scored = 300 * 1748 + 300 * 301 // 2
+    indexer = max(scored * 2 * 32 * 128 / 989.4e12, 2048 * 132 / 4.8e12)
+    assert batch["total_regret_s"] == pytest.approx(78 * batch["regret_s"] + 57 * indexer, rel=1e-9)

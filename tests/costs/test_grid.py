@@ -21,8 +21,10 @@ from mla_calc.costs.layouts import latent_row_bytes, load_layout
 from mla_calc.costs.paths import Work
 from mla_calc.costs.sweeps import SWEEPS
 from mla_calc.costs.workspace import workspace_cost
+from mla_calc.engines.load import load_engine
 from mla_calc.errors import InputError
 from mla_calc.models.attention import Indexer, Windowed
+from mla_calc.models.load import load_model
 from mla_calc.report.record import flattened, lookup, plain
 
 from ..shapes import DSV3, GPUS, H100, H200, LLAMA3_70B, UNEVEN, ceilings, divisors, kernel_table, mlas, model
@@ -231,6 +233,25 @@ def test_workspace_matches_the_scalar_engine() -> None:
         assert row == {name: getattr(expected, name) for name in row}
     widest = next(row for row in rows if row["max_model_len"] == 163_840 and row["block_size"] == 64)
     assert (widest["rows"], widest["latent_bytes"], widest["k_bytes"]) == (65_536, 75_497_472, 3_221_225_472)
+
+
+def test_workspace_of_a_dsa_model_matches_the_scalar_engine() -> None:
+    """Its rows are capped by the top-k, and its buffers change where a length passes 262,144 (flashmla_sparse.py)."""
+    dsv32, rule = load_model("dsv32"), load_engine("vllm").workspace
+    assert rule is not None
+    axes = {"tp": (1, 8), "max_model_len": (4096, 262_144, 262_145), "max_num_seqs": (16, 256), "block_size": (64,)}
+    rows = rows_of("workspace", Setting(model=dsv32, layout=BF16, rule=rule), **axes)
+    assert len(rows) == 12
+    for row in rows:
+        point = {name: row[name] for name in axes}
+        expected = workspace_cost(DSV3, cache_bytes_per_token=78_324, rule=rule, indexer=dsv32.indexer, **point)
+        assert row == {name: getattr(expected, name) for name in row}
+    found = {(row["max_model_len"], row["max_num_seqs"]): row for row in rows}
+    assert found[4096, 16]["rows"] == 16 * 2048
+    # 5 and 40 lengths up to 262,144, then 2 and 16: rows of 1,152 B, keys of 132 B
+    assert found[262_144, 16]["sparse_prefill_bytes"] == 5 * 262_144 * 1152
+    assert found[262_145, 16]["sparse_prefill_bytes"] == 2 * 262_145 * 1152
+    assert found[262_145, 16]["indexer_buffer_bytes"] == 16 * 262_145 * 132
 
 
 def test_tp_that_does_not_divide_is_refused() -> None:
