@@ -13,7 +13,7 @@ from ..engines.rules import rules_of
 from ..report.record import Cell, Report, Table, plain
 from ..report.write import emit
 from . import options
-from .situation import Cc, EngineName, situation_of
+from .situation import Aiter, Cc, EngineName, situation_of
 
 app = options.command_app()
 
@@ -31,6 +31,7 @@ def backends(
     dtype: options.Dtype = "bf16",
     block_size: Annotated[str | None, typer.Option("--block-size", help="Tokens per page, where it is set.")] = None,
     dcp: Annotated[str, typer.Option("--dcp", help="Decode-context-parallel ranks.")] = "1",
+    aiter: Aiter = False,
     format_name: options.Format = None,
     output: options.Output = None,
     explain: options.Explain = False,
@@ -41,7 +42,7 @@ def backends(
     title = "inventory"
     inputs: dict[str, Any] = {"engine": loaded.name, "model": None}
     if model is not None:
-        situation = situation_of(model, gpu, cc, tp=tp, dtype=dtype, block_size=block_size, dcp=dcp)
+        situation = situation_of(model, gpu, cc, tp=tp, dtype=dtype, block_size=block_size, dcp=dcp, aiter=aiter)
         resolution = rules_of(loaded).resolve(loaded, situation)
         where = situation.gpu.name if situation.gpu else f"compute capability {situation.compute_capability}"
         title = f"{situation.model.name}, {situation.cache_dtype} cache, {where}, TP {situation.tp}"

@@ -21,6 +21,7 @@ EngineName = Annotated[
     str, typer.Option("--engine", help="Engine release: vllm, sglang, vllm@0.29.", autocompletion=complete.engines)
 ]
 Cc = Annotated[str | None, typer.Option("--cc", help="CUDA compute capability instead of a GPU: 9.0.")]
+Aiter = Annotated[bool, typer.Option("--aiter", help="vLLM on ROCm: VLLM_ROCM_USE_AITER is set.")]
 
 _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
 

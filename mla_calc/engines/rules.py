@@ -40,6 +40,18 @@ class Situation:
     mode: Literal["decode", "extend"] | None = None
     graph: bool = False
     deterministic: bool = False
+    aiter: bool = False
+    """vLLM on ROCm: VLLM_ROCM_USE_AITER."""
+    force_mqa: bool = False
+    """vLLM: sparse_mla_force_mqa."""
+    parallel_drafting: bool = False
+    """vLLM: drafted tokens are verified beside as many masked ones."""
+    context_parallel: bool = False
+    """SGLang: context parallelism of the prefill."""
+    ragged: bool = True
+    """SGLang: off by --flashinfer-mla-disable-ragged."""
+    chunked_prefix: bool = True
+    """SGLang: off by --disable-chunked-prefix-cache."""
 
     @property
     def platform(self) -> Literal["cuda", "rocm"]:
@@ -113,6 +125,7 @@ def _vllm_resolve(engine: Engine, at: Situation) -> Resolution:
         heads_per_rank=at.heads_per_rank,
         block_size=at.block_size,
         dcp=at.dcp,
+        aiter=at.aiter,
     )
 
 
@@ -131,6 +144,8 @@ def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situat
         runner=at.runner,
         threshold_override=at.threshold,
         cache_quantised=vllm.is_quantised(at.cache_dtype),
+        parallel_drafting=at.parallel_drafting,
+        force_mqa=at.force_mqa,
     )
 
 
@@ -154,6 +169,9 @@ def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situ
         graph=at.graph,
         dcp=at.dcp,
         deterministic=at.deterministic,
+        context_parallel=at.context_parallel,
+        ragged=at.ragged,
+        chunked_prefix=at.chunked_prefix,
         prefix_threshold=at.prefix_threshold,
         cache_dtype=at.cache_dtype,
     )

@@ -139,6 +139,12 @@ def test_bad_batches(name: str, text: str, word: str, tmp_path: Path, cli: Any) 
         ("dispatch --model dsv3 --gpu h200 --prefix-threshold 5 --rows 1:5", ["--prefix-threshold"]),
         ("dispatch --model dsv3 --gpu h200 --engine sglang --threshold 5 --rows 1:5", ["--threshold"]),
         ("dispatch --model dsv3 --gpu h200 --engine sglang --mode idle --rows 1:5", ["idle"]),
+        ("dispatch --model dsv3 --gpu h200 --graph --rows 1:5", ["--graph", "vLLM"]),
+        ("dispatch --model dsv3 --gpu h200 --deterministic --rows 1:5", ["--deterministic", "vLLM"]),
+        ("dispatch --model dsv3 --gpu h200 --no-ragged --rows 1:5", ["--no-ragged", "vLLM"]),
+        ("dispatch --model dsv3 --gpu h200 --engine sglang --spec-tokens 3 --rows 1:5", ["--spec-tokens", "decode"]),
+        ("dispatch --model dsv3 --gpu h200 --engine sglang --aiter --rows 1:5", ["--aiter", "SGLang"]),
+        ("dispatch --model dsv3 --gpu h200 --sparse --rows 1:5", ["--sparse", "no indexer"]),
         ("dispatch --model dsv3 --cc 9.0 --rows 1:5 --scan", ["--scan", "--gpu"]),
         ("dispatch --model llama3-70b --gpu h200 --rows 1:5", ["GQA"]),
         ("backends --engine vllm@0.1", ["vllm@0.1"]),
@@ -257,3 +263,33 @@ def test_layers_that_reuse_a_choice_score_nothing(cli: Any) -> None:
     scored = 300 * 1748 + 300 * 301 // 2
     indexer = max(scored * 2 * 32 * 128 / 989.4e12, 2048 * 132 / 4.8e12)
     assert batch["total_regret_s"] == pytest.approx(78 * batch["regret_s"] + 57 * indexer, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("line", "switch", "expected"),
+    [
+        # the switches of each engine, on a batch whose path they change
+        ("dsv3 --engine sglang --gpu h200 --rows 5:9000", "--no-chunked-prefix", ["mha_one_shot", "absorbed"]),
+        (
+            "dsv3 --engine sglang --gpu h200 --rows 5:9000 --backend flashinfer",
+            "--no-ragged",
+            ["mha_one_shot", "absorbed"],
+        ),
+        ("dsv3 --engine sglang --gpu b200 --rows 5:9000 --backend fa4", "--deterministic", ["mha_chunked", "absorbed"]),
+        ("dsv32 --gpu h200 --rows 300:1000", "--force-mqa", ["mha", "absorbed"]),
+    ],
+)
+def test_switches(line: str, switch: str, expected: list[str], cli: Any) -> None:
+    taken = [paths(cli(f"dispatch -f json --model {line} {more}"))[0] for more in ("", switch)]
+    assert taken == expected
+
+
+def test_aiter_changes_the_backend_on_rocm(cli: Any) -> None:
+    """vllm/envs.py:1267: off unless it is set."""
+    for more, backend in (("", "TRITON_MLA"), ("--aiter", "ROCM_AITER_MLA")):
+        assert cli(f"{DSV3} --gpu mi300x --rows 1:9000 {more}").results["backend"] == backend
+
+
+def test_the_rule_is_sourced(cli: Any) -> None:
+    sources = json.loads(cli(f"{DSV3} --gpu h200 --rows 1:9000").out)["sources"]
+    assert "vllm 0.33.0, vllm/v1/attention/backends/mla/flashattn_mla.py" in " ".join(sources)

@@ -1,0 +1,246 @@
+"""What ``dispatch`` prints: tables, one sentence, notes, and how the first row's figures come about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..costs.sparse import first_contexts
+from ..engines.batch import Decision, Resolution, Row
+from ..engines.preset import Engine
+from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
+from ..engines.rules import Situation
+from ..hardware.gpu import GPU
+from ..models.attention import Indexer
+from ..report import format as fmt
+from ..report.record import Cell, Explanation, Report, Table, plain
+from . import request
+from . import sparse as dsa
+
+MOST_SHOWN = 40
+"""Rows that a table lists; the JSON has all of them."""
+BAR = 30
+"""Characters of the longest bar of a scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A batch with what decides and prices it."""
+
+    engine: Engine
+    backend: str
+    resolution: Resolution | None
+    situation: Situation
+    rows: tuple[Row, ...]
+    setting: Setting
+    gpu: GPU | None
+    mma_dtype: str
+    indexer: Indexer | None
+    """Of sparse attention, where that is what is priced."""
+
+
+def priced(case: Case, decisions: Sequence[Decision]) -> tuple[tuple[RowCost, ...], BatchCost]:
+    """Every row's costs, and the batch's."""
+    costs = price_rows(case.rows, decisions, case.setting)
+    return costs, price_batch(costs, case.setting)
+
+
+def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str, Any]] | None, as_run: bool) -> Report:
+    """The answer, without its explanations."""
+    costs, batch = priced(case, decisions)
+    model, situation = case.situation.model, case.situation
+    sources = request.input_sources((model,), (), case.gpu) | _engine_sources(case)
+    return Report(
+        command="dispatch",
+        title=f"{model.name} in {case.engine.name}   {case.backend}, {situation.cache_dtype} cache, TP {situation.tp}",
+        subtitle=request.gpu_phrase(case.gpu, case.mma_dtype) if case.gpu else "",
+        inputs=_inputs(case, as_run),
+        results={
+            "backend": case.backend,
+            "resolved": case.resolution is not None,
+            "threshold": _threshold(case),
+            "rows": plain(costs),
+            "batch": plain(batch),
+            "sparse": _sparse(case),
+            "scan": scanned,
+        },
+        tables=tuple(_tables(case, costs, scanned)),
+        sentence=_sentence(batch),
+        notes=tuple(_notes(case, costs, as_run)),
+        sources=request.source_list(sources),
+        input_sources=sources,
+        rows_path="rows",
+    )
+
+
+def _sparse(case: Case) -> dict[str, Any] | None:
+    """From which context on one sparse query takes less than a dense one; ``None`` where dense ones are priced."""
+    if case.indexer is None:
+        return None
+    in_bytes, in_flop = first_contexts(case.setting.mla, case.indexer, case.setting.row_bytes, case.setting.tp)
+    return {"first_context_bytes": in_bytes, "first_context_flop": in_flop}
+
+
+def _engine_sources(case: Case) -> dict[str, tuple[str, ...]]:
+    """Where the rule was read: the backend's or handler's own lines, or else the release's."""
+    engine, name = case.engine, case.backend
+    found = [backend.source for backend in engine.backends if backend.name == name]
+    found += [handler.source for handler in engine.handlers if name in (handler.name, *handler.aliases)]
+    whole = tuple(text for texts in engine.sources.values() for text in texts)
+    return {f"{engine.name}, {name}": tuple(found) or whole}
+
+
+_USUAL = {
+    "deterministic": False,
+    "context_parallel": False,
+    "ragged": True,
+    "chunked_prefix": True,
+    "parallel_drafting": False,
+    "force_mqa": False,
+    "aiter": False,
+}
+"""Switches of the engines; those that differ from this are named among the inputs."""
+
+
+def _inputs(case: Case, as_run: bool) -> dict[str, Any]:
+    at = case.situation
+    return {
+        "model": at.model.name,
+        "engine": case.engine.name,
+        "gpu": case.gpu.name if case.gpu else None,
+        "mma_dtype": case.mma_dtype,
+        "dtype": at.cache_dtype,
+        "tp": at.tp,
+        "dcp": at.dcp,
+        "spec_tokens": at.spec_tokens,
+        "mode": at.mode,
+        "graph": at.graph,
+        "options": [name for name, usual in _USUAL.items() if getattr(at, name) is not usual],
+        "as_run": as_run,
+        "sparse": case.indexer is not None,
+        "rows": [f"{row.queries}:{row.prefix}" for row in case.rows],
+    }
+
+
+def _threshold(case: Case) -> int | None:
+    """The constant that the engine compares with here, if there is one."""
+    at, engine = case.situation, case.engine
+    if engine.engine == "vllm":
+        from ..engines.vllm import effective_threshold
+
+        backend = next(backend for backend in engine.backends if backend.name == case.backend)
+        return effective_threshold(
+            engine,
+            backend,
+            heads_per_rank=at.heads_per_rank,
+            major=at.major,
+            spec_tokens=at.spec_tokens,
+            dcp=at.dcp,
+            interleave=at.interleave,
+            override=at.threshold,
+        )[0]
+    if engine.prefix_threshold is None or case.backend not in engine.prefix_threshold.handlers:
+        return None
+    return engine.prefix_threshold.tokens if at.prefix_threshold is None else at.prefix_threshold
+
+
+def _tables(case: Case, costs: Sequence[RowCost], scanned: list[dict[str, Any]] | None) -> list[Table]:
+    timed = case.setting.ceilings is not None
+    figures = (("absorbed_bound_s", "seconds"), ("naive_bound_s", "seconds"), ("regret_s", "seconds"))
+    counts = (("absorbed.flop", "flop"), ("naive.flop", "flop"))
+    rows = tuple(
+        (
+            Cell(f"rows[{index}].queries"),
+            Cell(f"rows[{index}].prefix"),
+            Cell(f"rows[{index}].path", "text"),
+            *(Cell(f"rows[{index}].{path}", kind) for path, kind in (figures if timed else counts)),
+        )
+        for index in range(min(len(costs), MOST_SHOWN))
+    )
+    named = ("absorbed", "naive", "regret") if timed else ("absorbed", "naive")
+    caption = "per rank and layer, weights left out"
+    tables = [Table(("queries", "prefix", "path", *named), rows, caption), _rule_table(costs)]
+    if scanned:
+        tables.append(_scan_table(scanned))
+    return tables
+
+
+def _rule_table(costs: Sequence[RowCost]) -> Table:
+    """Every rule once, with the rows that it decided."""
+    decided: dict[str, list[int]] = {}
+    for index, cost in enumerate(costs):
+        decided.setdefault(cost.rule, []).append(index)
+    rows = tuple((_numbers(indices), Cell(f"rows[{indices[0]}].rule", "text")) for indices in decided.values())
+    return Table(("row", "rule"), rows)
+
+
+def _numbers(indices: list[int], most: int = 4) -> str:
+    text = ", ".join(map(str, indices[:most]))
+    return text + (f", {len(indices) - most} more" if len(indices) > most else "")
+
+
+def _scan_table(scanned: list[dict[str, Any]]) -> Table:
+    worst = max(entry["regret_s"] for entry in scanned) or 1.0
+    rows = tuple(
+        (
+            Cell(f"scan[{index}].threshold"),
+            Cell(f"scan[{index}].absorbed_rows"),
+            Cell(f"scan[{index}].regret_s", "seconds"),
+            "#" * round(BAR * entry["regret_s"] / worst),
+        )
+        for index, entry in enumerate(scanned)
+    )
+    return Table(("threshold", "absorbed rows", "regret", ""), rows, "Regret of the batch by threshold")
+
+
+def _sentence(batch: BatchCost) -> str:
+    split = f"{fmt.counted(batch.absorbed_rows, 'row')} absorbed, {batch.naive_rows:,} expanded"
+    if batch.chosen_bound_s is None or batch.best_bound_s is None or batch.regret_s is None:
+        return f"{split}."
+    taken, best = fmt.seconds(batch.chosen_bound_s), fmt.seconds(batch.best_bound_s)
+    if batch.regret_s <= 0:
+        return f"{split}. The batch takes {taken} a layer at least, and no other choice is better."
+    share = fmt.percent(batch.regret_s / batch.best_bound_s)
+    return f"{split}. The batch takes {taken} a layer at least, {best} by the best choice: a regret of {share}."
+
+
+def _notes(case: Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
+    notes = ["Rows are put into the engine's own order before it decides, and listed in the order given."]
+    if case.setting.ceilings is None:
+        notes.append("No --gpu: times and regret are left out.")
+    else:
+        notes.append("Regret is time lost against the better path, by bounds; the batch adds each path's weights once.")
+    if not as_run:
+        notes.append(
+            "The gather of cached rows, the copy of the keys and the merge of chunks are not priced: --as-run."
+        )
+    found = _sparse(case)
+    if found:
+        notes += dsa.first_context_notes(**found)
+    notes += dsa.notes(case.situation.model, case.indexer, case.setting.ceilings is not None)
+    if len(costs) > MOST_SHOWN:
+        notes.append(f"The first {MOST_SHOWN} of {len(costs):,} rows are listed; the JSON has all.")
+    return [*notes, *request.model_notes(case.situation.model)]
+
+
+def explanations(case: Case) -> tuple[Explanation, ...]:
+    """How the first row's figures come about: its kernels' counts, and the bounds that they give."""
+    found = []
+    ceilings = case.setting.ceilings
+    for name in case.setting.paths:
+        kernels = row_kernels(name, case.rows[0], case.setting)
+        names: dict[str, int | float] = {f"{kernel.name}_flop": kernel.flop for kernel in kernels}
+        names |= {f"{kernel.name}_bytes": kernel.bytes for kernel in kernels}
+        for figure in ("flop", "bytes"):
+            summed = " + ".join(f"{kernel.name}_{figure}" for kernel in kernels)
+            found.append(Explanation(f"rows[0].{name}.{figure}", summed, names, "the sum over the path's kernels"))
+        if ceilings:
+            names |= {"peak_flop_per_s": ceilings.flop_per_s, "bandwidth_bytes_per_s": ceilings.bytes_per_s}
+            bounds = " + ".join(
+                f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)"
+                for kernel in kernels
+            )
+            cite = "one kernel after another, weights left out"
+            found.append(Explanation(f"rows[0].{name}_bound_s", bounds, names, cite))
+    return tuple(found)
