@@ -1,4 +1,4 @@
-"""A published figure that a preset must reproduce, as its ``expect:`` block holds it."""
+"""Published figures, as a preset holds them: those that it must reproduce, and those that are wrong."""
 
 from __future__ import annotations
 
@@ -72,3 +72,17 @@ class Expected:
     options: Options = field(default_factory=Options)
     source: Text
     note: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erratum:
+    """A published figure that is wrong: a note beside the command's own where all these options are in force."""
+
+    __pydantic_config__ = STRICT
+
+    command: Literal["cache"]
+    options: Options = field(default_factory=Options)
+    note: Text
+    """What was printed, what it should be, and why, in one sentence."""
+    source: Text
+    """Who printed it."""

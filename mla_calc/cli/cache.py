@@ -93,7 +93,19 @@ def _report(
         results=request.results_of([plain(cost) for cost in costs], single),
         tables=_single_tables(model, first) if single else (_list_table(costs),),
         sentence=_sentence(model, first),
-        notes=(*_notes(model, first), *request.context_notes(model, (cost.context for cost in costs)), *vs_notes),
+        notes=(
+            *_notes(model, first),
+            *request.errata_notes(
+                model,
+                (other for other, _ in beside),
+                dtype=layout.name,
+                context=first.context,
+                batch=first.batch,
+                mtp_layers=mtp,
+            ),
+            *request.context_notes(model, (cost.context for cost in costs)),
+            *vs_notes,
+        ),
         sources=request.source_list(sources),
         input_sources=sources,
     )
@@ -119,7 +131,8 @@ def _token_table(model: Model, cost: CacheCost) -> Table:
         padded = f", {cost.pad_head_dim} wide" if cost.pad_head_dim else ""
         keys = " and indexer keys" if cost.indexer_layers else ""
         rows.append(row(f"keys and values{padded}{keys}", "bytes_per_token", rank, cluster))
-        rows.append(row("if the latent were cached", "latent_bytes_per_token"))
+        apart = ", without indexer keys" if keys else ""
+        rows.append(row(f"the latent in their place{apart}", "latent_bytes_per_token"))
     elif cost.indexer_layers and model.mla:
         rows.append(row("latent", "latent_bytes_per_token"))
         rows.append(row(f"indexer keys, {cost.indexer_layers} layers", "indexer_bytes_per_token"))
@@ -187,7 +200,8 @@ def _sentence(model: Model, cost: CacheCost) -> str:
         return f"{request.kind(model)} shards its KV heads over TP until there are more ranks than heads."
     if cost.cache_form == "expanded":
         assert cost.latent_bytes_per_token is not None
-        ratio = fmt.factor(cost.bytes_per_token / cost.latent_bytes_per_token)
+        heads = cost.bytes_per_token - (cost.indexer_bytes_per_token or 0)
+        ratio = fmt.factor(heads / cost.latent_bytes_per_token)
         return f"Keys and values of every head are cached, {ratio} the bytes of the latent; their heads shard over TP."
     latent = "The latent has no head axis: every rank stores all of it"
     ends = [

@@ -191,6 +191,19 @@ def model_notes(model: Model) -> list[str]:
     return list(model.notes) if model.status == "config" else []
 
 
+def errata_notes(model: Model, vs: Iterable[Model], **given: object) -> list[str]:
+    """What was published wrongly of the figures that these options give; ``vs`` are the models beside."""
+    names = {name for other in vs for name in (other.name, *other.aliases)}
+    return [
+        f"{erratum.source}: {erratum.note}"
+        for erratum in model.errata
+        if all(
+            value in names if option == "vs" else value == given.get(option)
+            for option, value in erratum.options.given().items()
+        )
+    ]
+
+
 def context_notes(model: Model, contexts: Iterable[int | None]) -> list[str]:
     """A note where a context is longer than the model's own limit, which no count depends on."""
     longest, limit = max((context or 0 for context in contexts), default=0), model.max_position_embeddings

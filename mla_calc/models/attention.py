@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..expected import Expected
+from ..expected import Erratum, Expected
 from ..schema import STRICT, Count, Dimension, Large, Text
 
 Sources = Mapping[str, tuple[Text, ...]]
@@ -181,6 +181,8 @@ class Model:
     """How the checkpoint stores its parameters, or ``None`` where that was not read."""
     notes: tuple[Text, ...] = ()
     expect: tuple[Expected, ...] = ()
+    errata: tuple[Erratum, ...] = ()
+    """Published figures of this model that are wrong."""
     sources: Sources = field(default_factory=dict)
     """Where each figure was read, by field name; ``default`` covers the fields not named."""
 
