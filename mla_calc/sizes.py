@@ -52,8 +52,10 @@ def parse_counts(text: str, option: str, least: int = 1, most: int = MAX_TOKENS)
 def parse_size(text: str, option: str) -> int:
     """Bytes: ``64GiB``, ``1.5GB``, ``512 MiB``; a number without a unit is refused.
 
+    Published sizes are rounded (35.42GiB), so what is not whole is rounded down to whole bytes.
+
     Raises:
-        InputError: not a size, or one that is not a whole number of bytes.
+        InputError: not a size, a part of a byte, or bytes with decimals.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match:
@@ -61,9 +63,10 @@ def parse_size(text: str, option: str) -> int:
     step = 1024 if match[3] else 1000
     whole, _, decimals = match[1].partition(".")
     scaled = int(whole + decimals) * step ** _POWERS[match[2] or ""]
-    if scaled % 10 ** len(decimals):
+    whole_bytes: int
+    whole_bytes, rest = divmod(scaled, 10 ** len(decimals))
+    if rest and (not match[2] or not whole_bytes):
         raise InputError(f"{option} {text.strip()}: is not a whole number of bytes")
-    whole_bytes: int = scaled // 10 ** len(decimals)
     return whole_bytes
 
 

@@ -263,6 +263,15 @@ def test_any_text_is_values_or_one_line(text: str) -> None:
         ("0.125KiB", 128),
         ("1.000000001GB", 1_000_000_001),
         ("43.67GB", 43_670_000_000),
+        ("0.0B", 0),
+        ("8.0B", 8),
+        # not whole: rounded down. 35.42 * 2**30 = 38,031,935,406.08; 0.1 * 1024 = 102.4; 1000.01; 1023.999999
+        ("35.42GiB", 38_031_935_406),
+        ("0.1KiB", 102),
+        ("1.00001kB", 1000),
+        ("0.999999999KiB", 1023),
+        # 2**50 less a thousand-millionth of a TiB, 1,099.511627776 B: a float would round it
+        ("1023.999999999TiB", 2**50 - 1100),
     ],
 )
 def test_sizes(text: str, value: int) -> None:
@@ -307,8 +316,8 @@ def test_what_is_not_a_size_is_named(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["0.5B", "0.0001kB", "1.00001kB", "0.1KiB", "0.0000000001GB", "1.0000000001GB"])
-def test_sizes_that_are_not_whole_bytes(text: str) -> None:
+@pytest.mark.parametrize("text", ["0.5B", "1.5B", "0.0001kB", "0.0009KiB", "0.0000000001GB", "1.0000000001GB"])
+def test_parts_of_a_byte_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--cache-budget"):
         parse_size(text, "--cache-budget")
 

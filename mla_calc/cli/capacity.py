@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,18 +11,25 @@ from ..costs.capacity import MAX_CACHE_BYTES, Memory, Plan
 from ..costs.layouts import load_layout
 from ..costs.placement import AXES, MAX_GPUS, Placement, check_placement
 from ..costs.search import CapacityCost, Step, capacity_cost, fewest_gpus, search
-from ..costs.tokens import check_mtp
+from ..costs.tokens import Form, cached_attention, check_mtp
 from ..costs.weights import stored_weights
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
-from ..models.attention import Model
+from ..models.attention import MLA, Model
 from ..models.load import load_model
+from ..report import format as fmt
 from ..report.write import emit
 from ..sizes import parse_count, parse_size
 from . import options, request
 from .capacity_report import Asked, report_of
 
+if TYPE_CHECKING:
+    from ..engines.preset import Engine
+
 app = options.command_app()
+
+UNKNOWN_CONTEXT = 4096
+"""Tokens of a request where neither is said how long they are nor known how long they may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ class Ranks:
 
 @app.command()
 def capacity(
+    ctx: typer.Context,
     model: options.Model,
     gpu: options.Gpu = None,
     gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs in all.", show_default="TP x DP x PP")] = None,
@@ -118,7 +126,14 @@ def capacity(
     named, (chosen, ceilings) = load_engine(engine), request.ceilings_of(gpu, "bf16")
     width = request.weight_width(weight_bytes) if weight_bytes is not None else None
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
-    memory = _memory(loaded, chosen, cache_budget, reserve, max_model_len)
+    form = request.cache_form(cache_form, pad_head_dim)
+    workspace = named.workspace is not None and isinstance(cached_attention(loaded, form), MLA)
+    for name, why in _unused(loaded, named, form, given := _given(ctx)).items():
+        if name in given:
+            raise InputError(f"--{name.replace('_', '-')} does not count here: {why}")
+    memory = _memory(chosen, cache_budget, reserve)
+    needed = workspace and cache_budget is None
+    memory = replace(memory, max_model_len=_longest(max_model_len, loaded, needed))
     if memory.cache_bytes is None:
         memory = replace(
             memory,
@@ -127,15 +142,12 @@ def capacity(
             max_num_seqs=parse_count(max_num_seqs, "--max-num-seqs", most=request.MAX_SEQS),
             rows_cap=parse_count(rows_cap, "--rows-cap") if rows_cap is not None else None,
         )
-    asked_context = for_context or context
     plan = Plan(
         model=loaded,
         layout=layout,
         memory=memory,
-        context=parse_count(asked_context, "--for-context" if for_context else "--context")
-        if asked_context
-        else memory.max_model_len or 4096,
-        form=request.cache_form(cache_form, pad_head_dim),
+        context=_context(for_context, context, memory.max_model_len, max_model_len is not None),
+        form=form,
         mtp_layers=parse_count(mtp_layers, "--mtp-layers", least=0, most=1024),
         ep=parse_count(ep, "--ep", most=MAX_GPUS) if ep is not None else None,
         indexer_whole=named.engine == "sglang",
@@ -143,7 +155,15 @@ def capacity(
     )
     check_mtp(loaded, plan.mtp_layers)
     step = Step(ceilings=ceilings, batch=parse_count(batch, "--batch"), weight_bytes=2 if width is None else width)
-    asked = Asked(plan=plan, gpu=chosen, engine=named, reserve=reserve, wanted=wanted, searched=search_all)
+    asked = Asked(
+        plan=plan,
+        gpu=chosen,
+        engine=named,
+        reserve=reserve,
+        wanted=wanted,
+        searched=search_all,
+        context_unknown=for_context is None and context is None and memory.max_model_len is None,
+    )
     cost = _cost(asked, step, ranks)
     emit(report_of(asked, cost, explain), format_name, output, explain)
 
@@ -155,9 +175,14 @@ def _cost(asked: Asked, step: Step, ranks: Ranks) -> CapacityCost:
         found = fewest_gpus(plan, asked.wanted, step, ranks.fixed)
         if found is None:
             raise InputError(
-                f"no legal layout of up to {MAX_GPUS:,} GPUs holds {asked.wanted:,} requests of {plan.context:,} tokens"
+                f"no legal layout of up to {MAX_GPUS:,} GPUs holds {fmt.counted(asked.wanted, 'request')} of"
+                f" {fmt.counted(plan.context, 'token')}"
             )
-        one = search(plan, found.gpus, step, ranks.fixed) if asked.searched else capacity_cost(plan, found, step)
+        one = (
+            search(plan, found.gpus, step, ranks.fixed, asked.wanted)
+            if asked.searched
+            else capacity_cost(plan, found, step)
+        )
         return replace(one, gpus_needed=found.gpus)
     if asked.searched:
         assert ranks.gpus is not None
@@ -183,14 +208,59 @@ def _wanted(for_context: str | None, for_requests: str | None, ranks: Ranks) -> 
     return parse_count(for_requests, "--for-requests") if for_requests is not None else 1
 
 
-def _memory(model: Model, gpu: GPU | None, cache_budget: str | None, reserve: str, max_model_len: str | None) -> Memory:
+def _unused(model: Model, engine: Engine, form: Form, given: frozenset[str]) -> dict[str, str]:
+    """The options that this answer would not look at, each with the reason."""
+    found: dict[str, str] = {}
+    if "for_context" in given:
+        found["context"] = "--for-context says how long the requests are"
+    latent = isinstance(cached_attention(model, form), MLA)
+    workspace = ("rows_cap", "max_num_seqs")
+    if "cache_budget" in given:
+        stands = "--cache-budget stands for memory, weights, workspace and reserve"
+        found |= dict.fromkeys(("reserve", *workspace), stands)
+    elif not latent:
+        found |= dict.fromkeys(workspace, "without a cached latent there is no workspace")
+    elif engine.workspace is None:
+        found |= dict.fromkeys(workspace, f"{engine.name} sets no workspace aside at the start")
+    if "gpu" not in given or not latent:
+        needs = "the decode bound's, which needs --gpu and an MLA model whose latent is cached"
+        found["batch"] = f"it is {needs}"
+        if "cache_budget" in given:
+            found["weight_bytes"] = f"without weights to place it is {needs}"
+    return found
+
+
+def _given(ctx: typer.Context) -> frozenset[str]:
+    """The options of the command line, by their Python names."""
+    sources = {item.name: ctx.get_parameter_source(item.name) for item in ctx.command.params if item.name}
+    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+
+
+def _longest(text: str | None, model: Model, needed: bool) -> int | None:
+    """The longest request, as given or the model's own; ``None`` where that is not known and not ``needed``."""
+    if text is None and model.max_position_embeddings is None and not needed:
+        return None
+    return request.one(request.max_model_lens(text, model), "--max-model-len")
+
+
+def _context(for_context: str | None, context: str | None, longest: int | None, limited: bool) -> int:
+    """Tokens of a request; ``limited``: the longest request was given, and an engine refuses longer ones."""
+    option, text = ("--context", context) if for_context is None else ("--for-context", for_context)
+    if text is None:
+        return longest or UNKNOWN_CONTEXT
+    tokens = parse_count(text, option)
+    if limited and longest is not None and tokens > longest:
+        raise InputError(f"{option} {text.strip()}: with --max-model-len {longest:,} no request is longer than that")
+    return tokens
+
+
+def _memory(gpu: GPU | None, cache_budget: str | None, reserve: str) -> Memory:
     """What one GPU has: the cache as given, or its memory and the reserve."""
     if cache_budget is not None:
         budget = parse_size(cache_budget, "--cache-budget")
         if not 1 <= budget <= MAX_CACHE_BYTES:
             raise InputError(f"--cache-budget {cache_budget.strip()}: 1 B to 1024TiB is accepted")
-        longest = request.max_model_lens(max_model_len, model)[0] if max_model_len else model.max_position_embeddings
-        return Memory(cache_bytes=budget, max_model_len=longest)
+        return Memory(cache_bytes=budget)
     if gpu is None:
         raise InputError("what fits depends on a GPU: give --gpu", "or the cache of one GPU: --cache-budget 40GiB")
     if gpu.memory.reported_mib is None:
@@ -199,8 +269,7 @@ def _memory(model: Model, gpu: GPU | None, cache_budget: str | None, reserve: st
             "give the cache of one GPU: --cache-budget 40GiB",
         )
     memory = gpu.memory.reported_mib << 20
-    length = request.one(request.max_model_lens(max_model_len, model), "--max-model-len")
-    return Memory(memory_bytes=memory, reserve_bytes=_reserve(reserve, memory), max_model_len=length)
+    return Memory(memory_bytes=memory, reserve_bytes=_reserve(reserve, memory))
 
 
 def _reserve(text: str, memory: int) -> int:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..costs.capacity import Plan
 from ..costs.search import CapacityCost
+from ..costs.tokens import cached_attention, indexing_layers
+from ..models.attention import MLA
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, flattened, plain
 from . import request
@@ -30,6 +32,8 @@ class Asked:
     wanted: int | None
     """Requests that are to fit."""
     searched: bool
+    context_unknown: bool = False
+    """Whether the requests' length was neither given nor known."""
 
 
 def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
@@ -59,7 +63,7 @@ def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
             "search": asked.searched,
         },
         results=plain(cost),
-        tables=(*_tables(asked, cost), *((_layout_table(cost),) if asked.searched else ())),
+        tables=(*_tables(asked, cost), *((_layout_table(asked, cost),) if asked.searched else ())),
         sentence=_sentence(asked, cost),
         notes=tuple(_notes(asked, cost)),
         sources=(*rule, *request.source_list(sources)),
@@ -109,6 +113,7 @@ def _tables(asked: Asked, cost: CapacityCost) -> tuple[Table, ...]:
     held: list[tuple[str | Cell, ...]] = [
         ("unique tokens", Cell("unique_tokens"), ""),
         ("copies of each", Cell("copies"), ""),
+        *([("of each indexer key", Cell("indexer_copies"), "")] if _keys_differ(cost) else []),
         ("one copy of all", Cell("stored_bytes", "bytes"), Cell("stored_bytes", "binary")),
         ("with the copies", Cell("cluster_stored_bytes", "bytes"), Cell("cluster_stored_bytes", "binary")),
         (f"requests of {cost.context:,}", Cell("requests"), ""),
@@ -122,8 +127,19 @@ def _tables(asked: Asked, cost: CapacityCost) -> tuple[Table, ...]:
     )
 
 
-def _layout_table(cost: CapacityCost) -> Table:
-    legal = [index for index, one in enumerate(cost.layouts) if one.legal][:SHOWN_LAYOUTS]
+def _keys_differ(cost: CapacityCost) -> bool:
+    return cost.indexer_copies is not None and cost.indexer_copies != cost.copies
+
+
+def _shown_legal(cost: CapacityCost) -> list[int]:
+    """The legal layouts of the table: of those that hold nothing one, since all say the same."""
+    legal = [index for index, one in enumerate(cost.layouts) if one.legal]
+    holds = sum(bool(cost.layouts[index].unique_tokens) for index in legal)
+    return [*legal[:holds], *legal[holds : holds + 1]][:SHOWN_LAYOUTS]
+
+
+def _layout_table(asked: Asked, cost: CapacityCost) -> Table:
+    legal = _shown_legal(cost)
     refused = [index for index, one in enumerate(cost.layouts) if not one.legal][:SHOWN_REFUSED]
     rows = tuple(
         (
@@ -134,25 +150,54 @@ def _layout_table(cost: CapacityCost) -> Table:
         )
         for index in legal + refused
     )
-    return Table(("TP", "DP", "DCP", "PP", "unique tokens", "decode", "why not"), rows, "layouts, the best first")
+    return Table(("TP", "DP", "DCP", "PP", "unique tokens", "decode", "why not"), rows, _layouts_title(asked))
+
+
+def _layouts_title(asked: Asked) -> str:
+    if asked.wanted is None:
+        return "layouts, the best first"
+    return f"layouts, those that hold {fmt.counted(asked.wanted, 'request')} first"
 
 
 def _sentence(asked: Asked, cost: CapacityCost) -> str:
-    short = cost.per_gpu.short_bytes
     if not cost.unique_tokens:
-        missing = f": {fmt.binary_bytes(short)} are missing on each" if short else ""
-        return f"Nothing fits: weights, workspace and reserve take the memory of the GPUs{missing}."
-    fits = f"{cost.unique_tokens:,} different tokens fit"
-    if cost.requests is not None:
+        return _nothing(asked, cost)
+    fits = f"{fmt.counted(cost.unique_tokens, 'different token')} {'fits' if cost.unique_tokens == 1 else 'fit'}"
+    if cost.requests:
         fits += f", or {fmt.counted(cost.requests, 'request')} of {cost.context:,}"
+    elif cost.requests == 0:
+        fits += f", but not one request of {cost.context:,}"
     if asked.wanted is not None:
+        need = "needs" if asked.wanted == 1 else "need"
         fits = (
-            f"{fmt.counted(asked.wanted, 'request')} of {cost.context:,} tokens need {fmt.counted(cost.gpus, 'GPU')}"
-            f" at least; on those {fits}"
+            f"{fmt.counted(asked.wanted, 'request')} of {fmt.counted(cost.context, 'token')} {need}"
+            f" {fmt.counted(cost.gpus, 'GPU')} at least; on {'it' if cost.gpus == 1 else 'those'} {fits}"
         )
+    if _keys_differ(cost):
+        main = "latent row" if _latent(asked.plan) else "key and value"
+        return f"{fits}; each {main} is stored {_times(cost.copies)}, each indexer key {_times(cost.indexer_copies)}."
     if cost.copies > 1:
-        return f"{fits}; each is stored {cost.copies:,} times, since TP copies what DCP does not spread."
+        return f"{fits}; each is stored {_times(cost.copies)}, since TP copies what DCP does not spread."
     return f"{fits}; each is stored once."
+
+
+def _latent(plan: Plan) -> bool:
+    return isinstance(cached_attention(plan.model, plan.form), MLA)
+
+
+def _times(copies: int | None) -> str:
+    return "once" if copies == 1 else f"{copies:,} times"
+
+
+def _nothing(asked: Asked, cost: CapacityCost) -> str:
+    """Why nothing fits: less than no memory is left, or less than a token takes."""
+    here = cost.per_gpu
+    anywhere = "Nothing fits in any layout" if asked.searched else "Nothing fits"
+    if here.short_bytes:
+        missing = fmt.binary_bytes(here.short_bytes)
+        return f"{anywhere}: weights, workspace and reserve take the memory of the GPUs: {missing} are missing on each."
+    what = "the cache given" if here.memory_bytes is None else "what weights, workspace and reserve leave of a GPU"
+    return f"{anywhere}: {what} is {here.cache_bytes:,} B, and a token takes {here.bytes_per_token:,} B."
 
 
 def _notes(asked: Asked, cost: CapacityCost) -> list[str]:
@@ -164,18 +209,64 @@ def _notes(asked: Asked, cost: CapacityCost) -> list[str]:
         notes += _weight_notes(plan)
     if cost.per_gpu.workspace_bytes is None and plan.memory.cache_bytes is None:
         notes.append(f"{asked.engine.name} sets no workspace aside at the start (null): the reserve has to hold it.")
+    if cost.per_gpu.workspace_bytes and model.indexer and plan.memory.rule and not plan.memory.rule.sparse_scratch:
+        notes.append(
+            f"What {asked.engine.name} keeps besides for sparse attention was not read: the reserve has to hold it."
+        )
     if cost.requests is None:
         notes.append(f"How large the recurrent state of {model.name} is is not known: requests are not sized (null).")
     elif cost.fixed_bytes_per_request:
         notes.append("unique_tokens leaves out what a request takes whatever its context; requests counts it.")
-    if cost.pp > 1 and model.cached_layers % model.transformer_layers:
-        notes.append("The layers that cache are taken as spread evenly over the stages.")
-    if cost.total_decode_bound_s is None:
-        notes.append("No decode bound (null): it needs --gpu and an MLA model whose latent is cached.")
-    notes += _layout_notes(asked, cost)
+    notes += [*_cached_notes(asked, cost), *_bound_notes(plan, cost), *_layout_notes(asked, cost)]
     if asked.wanted is None:
         notes.append("How many GPUs are needed (null) is what --for-context and --for-requests ask.")
+    if asked.context_unknown:
+        notes.append(f"The longest context of {model.name} is not known: requests are taken as {cost.context:,} long.")
     return [*notes, *request.context_notes(model, (cost.context,)), *request.model_notes(model)]
+
+
+def _cached_notes(asked: Asked, cost: CapacityCost) -> list[str]:
+    """What has to be known of the layers that cache, and of their copies."""
+    plan, model = asked.plan, asked.plan.model
+    notes = []
+    if model.mtp_layers and not plan.mtp_layers:
+        notes.append(
+            f"MTP layers ({model.mtp_layers}) are left out: they cache under speculative decoding alone;"
+            " --mtp-layers adds them."
+        )
+    if cost.pp > 1:
+        counts = {
+            "cache": model.cached_layers,
+            "have a window": model.windowed.layers if model.windowed else 0,
+            "hold indexer keys": indexing_layers(model),
+        }
+        uneven = [what for what, count in counts.items() if count % model.transformer_layers]
+        if uneven:
+            notes.append(
+                f"The layers that {' or '.join(uneven)} are taken as spread evenly over the stages; a stage that has"
+                " more of them holds fewer tokens."
+            )
+    if _keys_differ(cost) and not _latent(plan):
+        notes.append("Keys and values shard over TP by their heads; an indexer key has none and stands on every rank.")
+    elif _keys_differ(cost):
+        notes.append(f"{asked.engine.name} keeps all indexer keys on every rank; DCP spreads the latent rows alone.")
+    return notes
+
+
+def _bound_notes(plan: Plan, cost: CapacityCost) -> list[str]:
+    """Whose the decode bound is, or why there is none."""
+    if cost.total_decode_bound_s is None:
+        if not cost.unique_tokens:
+            return ["No decode bound (null): nothing fits."]
+        return ["No decode bound (null): it needs --gpu and an MLA model whose latent is cached."]
+    notes = []
+    if plan.model.indexer:
+        notes.append(f"{plan.model.name} has an indexer; the decode bound is dense attention's.")
+    if cost.requests is not None and cost.batch > cost.requests:
+        fit = f"{cost.requests:,} {'fits' if cost.requests == 1 else 'fit'}" if cost.requests else "not one fits"
+        asked = f"{fmt.counted(cost.batch, 'request')} of {cost.context:,}"
+        notes.append(f"The decode bound is of a step that does not fit: {asked}, and {fit}.")
+    return notes
 
 
 def _weight_notes(plan: Plan) -> list[str]:
@@ -196,9 +287,14 @@ def _layout_notes(asked: Asked, cost: CapacityCost) -> list[str]:
         return []
     legal = sum(one.legal for one in cost.layouts)
     refused = len(cost.layouts) - legal
-    text = f"{fmt.counted(legal, 'legal layout')}, {refused:,} refused"
-    if legal > SHOWN_LAYOUTS or refused > SHOWN_REFUSED:
-        text += f"; the table has the first {SHOWN_LAYOUTS} and {SHOWN_REFUSED}, the JSON all"
+    empty = sum(one.legal and not one.unique_tokens for one in cost.layouts)
+    shown = len(_shown_legal(cost))
+    text = fmt.counted(legal, "legal layout")
+    if empty:
+        text += f" ({empty:,} {'holds' if empty == 1 else 'hold'} nothing)"
+    text += f", {refused:,} refused"
+    if legal > shown or refused > SHOWN_REFUSED:
+        text += f"; the table has the first {shown} and {min(refused, SHOWN_REFUSED)}, the JSON all"
     return [text + "."]
 
 

@@ -14,17 +14,20 @@ from ..costs.sparse import indexer_of, paths_of
 from ..engines.batch import Row
 from ..engines.load import load_engine
 from ..engines.preset import Engine
-from ..engines.pricing import Setting
+from ..engines.pricing import Setting, price_batch, tabulate
 from ..engines.rules import Situation, backend_of, rules_of
 from ..errors import InputError, shown
 from ..report.write import emit
 from ..sizes import parse_count
 from . import options, request
-from .dispatch_report import Case, explanations, priced, report_of
+from .dispatch_report import Case, explanations, report_of, threshold_of
 from .rows import read_rows
 from .situation import Aiter, Cc, EngineName, situation_of
 
 app = options.command_app()
+
+MOST_TRIED = 64
+"""Thresholds that a scan tries."""
 
 
 @app.command()
@@ -102,7 +105,7 @@ def dispatch(
         force_mqa=force_mqa,
         aiter=aiter,
     )
-    case = _case(loaded, situation, read_rows(rows), backend, gpu, mma_dtype, dtype, as_run, sparse)
+    case = _case(loaded, situation, read_rows(rows), backend, gpu, mma_dtype, as_run, sparse)
     decisions = rules_of(loaded).dispatch(loaded, case.backend, case.rows, situation)
     scanned = _scan(case) if scan else None
     report = report_of(case, decisions, scanned, as_run)
@@ -151,17 +154,18 @@ def _case(
     named: str | None,
     gpu: str | None,
     mma_dtype: str,
-    dtype: str,
     as_run: bool,
     sparse: bool,
 ) -> Case:
     mla, indexer = request.mla_of(situation.model, "dispatch"), indexer_of(situation.model, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     backend, resolution = backend_of(engine, situation, named)
+    verdict = rules_of(engine).verdict(engine, backend, situation)
+    layout = load_layout(verdict.stored_as)
     setting = Setting(
         mla=mla,
         layers=situation.model.cached_layers,
-        row_bytes=latent_row_bytes(load_layout(dtype), mla),
+        row_bytes=latent_row_bytes(layout, mla),
         tp=situation.tp,
         ceilings=ceilings,
         paths=paths_of(indexer),
@@ -169,7 +173,20 @@ def _case(
         chunks=_chunks(engine, rows),
         indexing=indexer.layers if indexer else None,
     )
-    return Case(engine, backend, resolution, situation, rows, setting, card, mma_dtype, indexer)
+    return Case(
+        engine=engine,
+        backend=backend,
+        resolution=resolution,
+        situation=situation,
+        rows=rows,
+        table=tabulate(rows, setting),
+        gpu=card,
+        mma_dtype=mma_dtype,
+        indexer=indexer,
+        named=named is not None,
+        refusal=verdict.refusal if named is not None else None,
+        stored_as=None if layout.name == situation.cache_dtype else layout.name,
+    )
 
 
 def _chunks(engine: Engine, rows: Sequence[Row]) -> int:
@@ -182,19 +199,24 @@ def _chunks(engine: Engine, rows: Sequence[Row]) -> int:
 
 
 def _scan(case: Case) -> list[dict[str, Any]]:
-    """The batch's regret at every threshold that changes anything: the lengths of its rows, and around them."""
+    """The batch's regret at the thresholds that change anything, and at the one in force."""
     if case.setting.ceilings is None:
         raise InputError("--scan compares times: give --gpu")
+    in_force = threshold_of(case)
+    if in_force is None:
+        raise InputError(f"--scan: {case.backend} compares with no threshold")
     vllm = case.engine.engine == "vllm"
-    lengths = [row.queries for row in case.rows] if vllm else [sum(row.prefix for row in case.rows)]
+    prefixes = sum(row.prefix for row in case.rows)
+    steps = {1, *(row.queries for row in case.rows)} if vllm else {0, prefixes, prefixes + 1}
     found = []
-    for value in _edges(lengths, 1 if vllm else 0):
+    for value in sorted({*_spread(sorted(steps)), in_force}):
         at = replace(case.situation, **{"threshold" if vllm else "prefix_threshold": value})  # type: ignore[arg-type]
         decisions = rules_of(case.engine).dispatch(case.engine, case.backend, case.rows, at)
-        batch = priced(case, decisions)[1]
+        batch = price_batch(case.table, decisions)
         found.append(
             {
                 "threshold": value,
+                "in_force": value == in_force,
                 "absorbed_rows": batch.absorbed_rows,
                 "chosen_bound_s": batch.chosen_bound_s,
                 "regret_s": batch.regret_s,
@@ -203,6 +225,11 @@ def _scan(case: Case) -> list[dict[str, Any]]:
     return found
 
 
-def _edges(lengths: Sequence[int], least: int) -> list[int]:
-    """Thresholds on either side of every length: between two of them nothing changes."""
-    return sorted({max(least, length + step) for length in lengths for step in (-1, 0, 1)} | {least})
+def _spread(values: Sequence[int]) -> list[int]:
+    """As many of the values as a scan tries, evenly among them, the ends included.
+
+    A threshold changes nothing between two neighbouring lengths, so that the lengths alone are tried.
+    """
+    if len(values) <= MOST_TRIED:
+        return list(values)
+    return [values[place * (len(values) - 1) // (MOST_TRIED - 1)] for place in range(MOST_TRIED)]

@@ -10,6 +10,7 @@ from ..costs.sparse import first_contexts
 from ..engines.batch import Decision, Resolution, Row
 from ..engines.preset import Engine
 from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
+from ..engines.pricing import Table as PricingTable
 from ..engines.rules import Situation
 from ..hardware.gpu import GPU
 from ..models.attention import Indexer
@@ -33,17 +34,27 @@ class Case:
     resolution: Resolution | None
     situation: Situation
     rows: tuple[Row, ...]
-    setting: Setting
+    table: PricingTable
     gpu: GPU | None
     mma_dtype: str
     indexer: Indexer | None
     """Of sparse attention, where that is what is priced."""
+    named: bool
+    """Whether the backend is the user's choice."""
+    refusal: str | None
+    """Why the engine would not take a backend that was named."""
+    stored_as: str | None
+    """The layout that the backend stores in place of the one asked for."""
+
+    @property
+    def setting(self) -> Setting:
+        """What is the same for every row."""
+        return self.table.setting
 
 
 def priced(case: Case, decisions: Sequence[Decision]) -> tuple[tuple[RowCost, ...], BatchCost]:
     """Every row's costs, and the batch's."""
-    costs = price_rows(case.rows, decisions, case.setting)
-    return costs, price_batch(costs, case.setting)
+    return price_rows(case.table, decisions), price_batch(case.table, decisions)
 
 
 def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str, Any]] | None, as_run: bool) -> Report:
@@ -59,14 +70,14 @@ def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str,
         results={
             "backend": case.backend,
             "resolved": case.resolution is not None,
-            "threshold": _threshold(case),
+            "threshold": threshold_of(case),
             "rows": plain(costs),
             "batch": plain(batch),
             "sparse": _sparse(case),
             "scan": scanned,
         },
         tables=tuple(_tables(case, costs, scanned)),
-        sentence=_sentence(batch),
+        sentence=_sentence(batch) + _scan_sentence(scanned),
         notes=tuple(_notes(case, costs, as_run)),
         sources=request.source_list(sources),
         input_sources=sources,
@@ -119,11 +130,17 @@ def _inputs(case: Case, as_run: bool) -> dict[str, Any]:
         "options": [name for name, usual in _USUAL.items() if getattr(at, name) is not usual],
         "as_run": as_run,
         "sparse": case.indexer is not None,
+        "named": case.named,
+        "dcp_interleave": at.interleave,
+        "cc": at.compute_capability,
+        "runner": at.runner,
+        "threshold": at.threshold,
+        "prefix_threshold": at.prefix_threshold,
         "rows": [f"{row.queries}:{row.prefix}" for row in case.rows],
     }
 
 
-def _threshold(case: Case) -> int | None:
+def threshold_of(case: Case) -> int | None:
     """The constant that the engine compares with here, if there is one."""
     at, engine = case.situation, case.engine
     if engine.engine == "vllm":
@@ -188,10 +205,11 @@ def _scan_table(scanned: list[dict[str, Any]]) -> Table:
             Cell(f"scan[{index}].absorbed_rows"),
             Cell(f"scan[{index}].regret_s", "seconds"),
             "#" * round(BAR * entry["regret_s"] / worst),
+            "in force" if entry["in_force"] else "",
         )
         for index, entry in enumerate(scanned)
     )
-    return Table(("threshold", "absorbed rows", "regret", ""), rows, "Regret of the batch by threshold")
+    return Table(("threshold", "absorbed rows", "regret", "", ""), rows, "Regret of the batch by threshold")
 
 
 def _sentence(batch: BatchCost) -> str:
@@ -200,17 +218,37 @@ def _sentence(batch: BatchCost) -> str:
         return f"{split}."
     taken, best = fmt.seconds(batch.chosen_bound_s), fmt.seconds(batch.best_bound_s)
     if batch.regret_s <= 0:
-        return f"{split}. The batch takes {taken} a layer at least, and no other choice is better."
+        return f"{split}. The batch takes {taken} a layer at least, and no other split that was tried is better."
     share = fmt.percent(batch.regret_s / batch.best_bound_s)
-    return f"{split}. The batch takes {taken} a layer at least, {best} by the best choice: a regret of {share}."
+    return f"{split}. The batch takes {taken} a layer at least, {best} by the best split found: a regret of {share}."
+
+
+def _scan_sentence(scanned: list[dict[str, Any]] | None) -> str:
+    if not scanned:
+        return ""
+    least = min(entry["regret_s"] for entry in scanned)
+    best = [entry for entry in scanned if entry["regret_s"] == least]
+    if any(entry["in_force"] for entry in best):
+        return " Of the thresholds tried none is better than the one in force."
+    return f" The least regret, {fmt.seconds(least)}, is at a threshold of {best[0]['threshold']:,}."
 
 
 def _notes(case: Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
-    notes = ["Rows are put into the engine's own order before it decides, and listed in the order given."]
+    notes = []
+    if case.refusal:
+        notes.append(f"{case.engine.name} would refuse {case.backend} here: {case.refusal}.")
+    if case.stored_as:
+        notes.append(f"{case.backend} stores {case.situation.cache_dtype} as {case.stored_as}: its rows are priced.")
+    if case.situation.dcp > 1:
+        notes.append("DCP changes what is decided; FLOPs, bytes and bounds are without it.")
+    if case.engine.engine == "vllm":
+        notes.append("Rows are put into vLLM's own order before it decides, and listed in the order given.")
     if case.setting.ceilings is None:
         notes.append("No --gpu: times and regret are left out.")
     else:
-        notes.append("Regret is time lost against the better path, by bounds; the batch adds each path's weights once.")
+        notes.append(
+            "Regret is time lost, by bounds: a row's against its better path, the batch's against the best split found."
+        )
     if not as_run:
         notes.append(
             "The gather of cached rows, the copy of the keys and the merge of chunks are not priced: --as-run."

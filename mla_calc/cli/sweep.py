@@ -118,6 +118,11 @@ def sweep(
 
 
 def _rule(engine: Engine) -> WorkspaceRule:
+    if engine.engine == "sglang":
+        raise InputError(
+            f"sweep workspace: {engine.name} sets no workspace aside",
+            "`workspace --engine sglang` has what it expands",
+        )
     if engine.workspace is None:
         raise InputError(f"sweep workspace: no workspace rule was read for {engine.name}")
     return engine.workspace
@@ -183,6 +188,11 @@ def _envelope(job: _Job, dropped: int, total: int) -> Envelope:
         notes += [request.PER_RANK, request.LEFT_OUT]
     if job.setting.indexer:
         notes += dsa.notes(job.setting.model, job.setting.indexer, with_bounds=job.gpu is not None)
+    if job.engine and job.setting.model.indexer and job.setting.rule.sparse_scratch is None:
+        notes.append(
+            f"What sparse backends keep besides was not read for {job.engine.name}: sparse_prefill_bytes and "
+            "indexer_buffer_bytes are left out, and held_bytes and cache_tokens_worth are without them."
+        )
     sources = request.input_sources((job.setting.model,), (job.setting.layout,), job.gpu)
     return Envelope(
         schema="mla-calc/sweep/1",

@@ -14,8 +14,9 @@ from ..costs.chunks import Chunk, equal_chunks, greedy_chunks
 from ..costs.layouts import Layout, load_layout
 from ..costs.sharding import check_tp
 from ..costs.workspace import ExpansionCost, WorkspaceCost, WorkspaceRule, expansion_cost, workspace_cost
+from ..engines.batch import Row
 from ..engines.load import load_engine
-from ..engines.preset import Engine
+from ..engines.preset import Engine, SparsePrefill
 from ..errors import InputError
 from ..models.attention import Model
 from ..models.load import load_model
@@ -42,7 +43,13 @@ class _Plan:
     dcp: int
     interleave: int
     buffer_value_bytes: int
-    prefixes: tuple[int, ...]
+    rows: tuple[Row, ...]
+    """The batch, empty where none was given."""
+
+    @property
+    def prefixes(self) -> tuple[int, ...]:
+        """Tokens that each row has cached."""
+        return tuple(row.prefix for row in self.rows)
 
     @property
     def rule(self) -> WorkspaceRule:
@@ -63,7 +70,7 @@ def workspace(
         str | None, typer.Option("--rows-cap", help="Rows instead of the engine's own cap; a list sweeps it.")
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", help="A batch, 1:4096,100:60000 or a CSV or JSON file: plans its chunks.")
+        str | None, typer.Option("--rows", help="Prefills, 600:60000,31x600:16 or a CSV or JSON file: plans chunks.")
     ] = None,
     engine: Annotated[
         str, typer.Option("--engine", help="Engine release: vllm, sglang, vllm@0.29.", autocompletion=complete.engines)
@@ -91,15 +98,21 @@ def workspace(
         dcp=parse_count(dcp, "--dcp", most=request.MAX_TP),
         interleave=parse_count(dcp_interleave, "--dcp-interleave", most=request.MAX_BLOCK),
         buffer_value_bytes=1 if fp8_prefill else 2,
-        prefixes=tuple(row.prefix for row in read_rows(rows)) if rows is not None else (),
+        rows=read_rows(rows) if rows is not None else (),
     )
     if any(ranks % plan.dcp for ranks in tps):
         raise InputError(f"--dcp {plan.dcp} does not divide --tp {', '.join(map(str, tps))}")
     if plan.engine.engine == "sglang":
-        _refuse_for_sglang(rows_cap, plan)
+        if rows_cap is not None or plan.dcp > 1 or fp8_prefill:
+            raise InputError("--rows-cap, --dcp and --fp8-prefill are of vLLM's workspace; SGLang sets none aside")
         costs: list[Any] = [expansion_cost(mla, rows=_capacity(plan.engine), tp=ranks) for ranks in tps]
         emit(_report(plan, costs, None), format_name, output, explain)
         return
+    if fp8_prefill and layout.name != "fp8":
+        raise InputError(
+            f"--fp8-prefill: rows of the cache layout {layout.name} are not gathered in fp8",
+            "those of --dtype fp8 are, with quantised queries on SM10x",
+        )
     length = request.one(request.max_model_lens(max_model_len, loaded), "--max-model-len")
     requests = parse_count(max_num_seqs, "--max-num-seqs", most=request.MAX_SEQS)
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
@@ -129,11 +142,6 @@ def workspace(
     emit(report, format_name, output, explain)
 
 
-def _refuse_for_sglang(rows_cap: str | None, plan: _Plan) -> None:
-    if rows_cap is not None or plan.dcp > 1:
-        raise InputError("--rows-cap and --dcp are of vLLM's workspace; SGLang sets none aside")
-
-
 def _capacity(engine: Engine) -> int:
     if engine.chunk_capacity is None:
         raise InputError(f"no chunk capacity was read for {engine.name}")
@@ -141,11 +149,13 @@ def _capacity(engine: Engine) -> int:
 
 
 def _chunks(plan: _Plan, cost: WorkspaceCost | ExpansionCost, block: int | None) -> tuple[Chunk, ...] | None:
-    """The chunks of the batch, or ``None`` where none was given."""
-    if not plan.prefixes:
+    """The chunks of the batch, or ``None`` where none was given or the engine has no chunks for the model."""
+    if not plan.rows:
         return None
     if isinstance(cost, ExpansionCost):
-        return equal_chunks(plan.prefixes, cost.rows, sharers=len(plan.prefixes))
+        if plan.model.indexer:
+            return None
+        return equal_chunks(plan.prefixes, cost.rows, sharers=len(plan.rows))
     assert block is not None
     step = lcm(block, plan.dcp * plan.interleave) if plan.dcp > 1 else block
     if plan.engine.chunk_plan == "greedy":
@@ -159,7 +169,10 @@ def _report(plan: _Plan, costs: Sequence[WorkspaceCost | ExpansionCost], block: 
     single, first = len(costs) == 1, costs[0]
     sources = request.input_sources((plan.model,), (plan.layout,), None)
     planned = [_chunks(plan, cost, block) for cost in costs]
-    records = [{**plain(cost), "chunks": plain(chunks)} for cost, chunks in zip(costs, planned, strict=True)]
+    records = [
+        {**plain(cost), "chunk_count": None if chunks is None else len(chunks), "chunks": plain(chunks)}
+        for cost, chunks in zip(costs, planned, strict=True)
+    ]
     names = ("tp", "max_model_len", "max_num_seqs", "block_size", "rows_cap")
     return Report(
         command="workspace",
@@ -170,13 +183,13 @@ def _report(plan: _Plan, costs: Sequence[WorkspaceCost | ExpansionCost], block: 
             "dtype": plan.layout.name,
             "engine": plan.engine.name,
             "dcp": plan.dcp,
-            "rows": len(plan.prefixes),
+            "rows": [f"{row.queries}:{row.prefix}" for row in plan.rows],
             **request.axes_of(costs, tuple(name for name in names if hasattr(first, name))),
         },
         results=request.results_of(records, single),
-        tables=tuple(_tables(costs, planned)),
-        sentence=_sentence(first, planned[0]),
-        notes=tuple(_notes(plan, first, planned[0])),
+        tables=tuple(_tables(plan, costs, planned)),
+        sentence=_sentence(first, planned[0], single),
+        notes=tuple(_notes(plan, costs)),
         sources=(*_rule_sources(plan.engine), *request.source_list(sources)),
         input_sources=sources,
         csv_rows=tuple({key: value for key, value in record.items() if key != "chunks"} for record in records),
@@ -199,9 +212,11 @@ _LABELS = {
 }
 
 
-def _tables(costs: Sequence[WorkspaceCost | ExpansionCost], planned: Sequence[tuple[Chunk, ...] | None]) -> list[Table]:
+def _tables(
+    plan: _Plan, costs: Sequence[WorkspaceCost | ExpansionCost], planned: Sequence[tuple[Chunk, ...] | None]
+) -> list[Table]:
     if len(costs) > 1:
-        return [_list_table(costs)]
+        return [_list_table(costs, sparse=plan.model.indexer is not None, with_chunks=planned[0] is not None)]
     cost, chunks = costs[0], planned[0]
     rows = tuple(
         (label, Cell(path, "bytes"), Cell(path, "binary"), Cell(path, "decimal"))
@@ -228,31 +243,39 @@ def _pieces(chunk: Chunk, most: int = 3) -> str:
     return "; ".join(texts) + (f"; {more:,} more" if more > 0 else "")
 
 
-def _list_table(costs: Sequence[WorkspaceCost | ExpansionCost]) -> Table:
-    vllm = isinstance(costs[0], WorkspaceCost)
-    sizes = ("latent_bytes", "reserved_bytes", "transient_peak_bytes") if vllm else ("kv_nope_bytes", "k_bytes")
-    tokens = ("cache_tokens_worth", "cache_tokens_given_back") if vllm else ()
-    rows = tuple(
-        (
-            Cell(f"[{index}].tp"),
-            Cell(f"[{index}].rows"),
-            *(Cell(f"[{index}].{name}", "binary") for name in sizes),
-            *(Cell(f"[{index}].{name}") for name in tokens),
-        )
-        for index in range(len(costs))
-    )
-    named = ("latent", "reserved", "peak", "worth, tokens", "given back") if vllm else ("kv_nope", "keys")
-    return Table(("TP", "rows", *named), rows)
+def _list_table(costs: Sequence[WorkspaceCost | ExpansionCost], *, sparse: bool, with_chunks: bool) -> Table:
+    columns = [("TP", "tp", "integer"), ("rows", "rows", "integer")]
+    if isinstance(costs[0], WorkspaceCost):
+        columns += [
+            ("latent", "latent_bytes", "binary"),
+            ("reserved", "reserved_bytes", "binary"),
+            ("peak", "transient_peak_bytes", "binary"),
+        ]
+        if sparse:  # of a dense model it is latent and reserved, which stand there
+            columns.append(("held", "held_bytes", "binary"))
+        columns += [
+            ("worth, tokens", "cache_tokens_worth", "integer"),
+            ("given back", "cache_tokens_given_back", "integer"),
+        ]
+    else:
+        columns += [("kv_nope", "kv_nope_bytes", "binary"), ("keys", "k_bytes", "binary")]
+    if with_chunks:
+        columns.append(("chunks", "chunk_count", "integer"))
+    rows = tuple(tuple(Cell(f"[{index}].{path}", kind) for _, path, kind in columns) for index in range(len(costs)))
+    return Table(tuple(name for name, _, _ in columns), rows)
 
 
-def _sentence(cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None) -> str:
+def _sentence(cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None, single: bool) -> str:
+    where = "" if single else f"At TP {cost.tp} and {cost.rows:,} rows, "
     if isinstance(cost, ExpansionCost):
-        text = f"Up to {cost.rows:,} tokens are expanded at a time; nothing is set aside for them"
+        # every entry of such a list has the same rows
+        up_to = "Up to" if single else f"At TP {cost.tp}, up to"
+        text = f"{up_to} {cost.rows:,} tokens are expanded at a time; nothing is set aside for them"
     else:
         held = fmt.binary_bytes(cost.held_bytes)
         text = (
-            f"{fmt.binary_bytes(cost.latent_bytes)} of latent rows become {fmt.binary_bytes(cost.k_bytes)} of keys "
-            f"({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
+            f"{where}{fmt.binary_bytes(cost.latent_bytes)} of latent rows become {fmt.binary_bytes(cost.k_bytes)} "
+            f"of keys ({fmt.factor(cost.expansion_ratio)}). Buffer and reserve, {held} together, take the place "
             f"of {cost.cache_tokens_worth:,} tokens of cache"
         )
         back = cost.cache_tokens_given_back
@@ -268,32 +291,95 @@ COMMENTED_BYTES = 2 * 576 * 65536
 """The buffer that the comment in vLLM's source works out."""
 
 
-def _notes(plan: _Plan, cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None) -> list[str]:
-    notes = []
+def _notes(plan: _Plan, costs: Sequence[WorkspaceCost | ExpansionCost]) -> list[str]:
+    cost, notes = costs[0], []
     if isinstance(cost, ExpansionCost):
         notes.append("SGLang reserves no buffer: latent_bytes, reserved_bytes and tokens given back are null.")
     else:
-        notes += _vllm_notes(plan, cost)
-    if chunks is None:
-        notes.append("A batch to cut into chunks is given by --rows (chunks: null).")
-    return [*notes, *request.model_notes(plan.model)]
+        notes += _vllm_notes(plan, [each for each in costs if isinstance(each, WorkspaceCost)])
+    return [*notes, *_chunk_notes(plan, cost), *request.model_notes(plan.model)]
 
 
-def _vllm_notes(plan: _Plan, cost: WorkspaceCost) -> list[str]:
-    notes = []
+def _chunk_notes(plan: _Plan, cost: WorkspaceCost | ExpansionCost) -> list[str]:
+    indexer = plan.model.indexer
+    if indexer and isinstance(cost, ExpansionCost):
+        return [
+            f"SGLang's dsa handler expands in one shot where no sequence is longer than the top-k of {indexer.topk:,}, "
+            "and is absorbed otherwise: nothing is cut into chunks (chunks: null)."
+        ]
+    if not plan.rows:
+        return ["A batch to cut into chunks is given by --rows (chunks: null)."]
+    notes = ["Every row with a prefix is taken to be expanded; which rows are, `dispatch` says."]
+    lengths = sum(row.context for row in plan.rows)
+    if isinstance(cost, ExpansionCost) and lengths <= cost.rows:
+        handlers = plan.engine.handlers
+        # aiter's one shot is under DCP alone, the dsa one's is of other models
+        one_shot = [handler.name for handler in handlers if handler.one_shot and handler.kind == "shared"]
+        chunked = [handler.name for handler in handlers if handler.chunked_prefix and not handler.one_shot]
+        notes.append(
+            f"The rows' lengths sum to {lengths:,}, which fits the chunk capacity: a handler with a one-shot form "
+            f"({', '.join(one_shot)}) takes them in one call. The plan is that of a handler without one "
+            f"({', '.join(chunked)}); which one it is, `dispatch` says."
+        )
+    return notes
+
+
+def _vllm_notes(plan: _Plan, costs: Sequence[WorkspaceCost]) -> list[str]:
+    notes, cost = [], costs[0]
     if cost.latent_bytes == COMMENTED_BYTES:
         notes.append("vLLM's comment labels this buffer 144mb, twice its own formula: 2*576*65536 B are 72 MiB.")
     if cost.cache_tokens_given_back is None:
         notes.append("A smaller workspace to compare with is set by --rows-cap (cache_tokens_given_back: null).")
-    if plan.model.mla and plan.model.mla.qk_rope_head_dim:
-        notes.append("The profile run does not reserve the keys: they come from what memory is left.")
-    else:
-        notes.append("Without rope the keys are a view of kv_nope: nothing is copied.")
-    if plan.model.indexer and cost.rows != cost.reserved_rows:
-        notes.append("The profile run reckons with the dense rule's rows, not with the sparse ones (vllm#57170).")
-    if plan.model.indexer and plan.rule.sparse_scratch is None:
-        notes.append("What the sparse backends keep besides was not read for this release.")
+    if plan.dcp > 1 and plan.buffer_value_bytes == 1:
+        notes.append("Under DCP the buffer has the model's dtype, whatever --fp8-prefill says.")
+    notes.append(_reserve_note(plan, costs))
+    if plan.model.indexer:
+        notes += _sparse_notes(plan, costs)
     return notes
+
+
+def _reserve_note(plan: _Plan, costs: Sequence[WorkspaceCost]) -> str:
+    """What the profile run's reserve leaves out of the peak."""
+    if plan.model.mla and not plan.model.mla.qk_rope_head_dim:
+        return "Without rope the keys are a view of kv_nope: nothing is copied."
+    over = [max(0, cost.transient_peak_bytes - cost.reserved_bytes) for cost in costs]
+    if not any(over):
+        return "The profile run does not reckon with the keys, but what it reserves covers the peak."
+    if len(costs) == 1:
+        return (
+            f"The profile run does not reserve the keys: {fmt.binary_bytes(over[0])} of the peak come from what memory "
+            "is left."
+        )
+    which = "" if all(over) else " where it is above the reserve"
+    return f"The profile run does not reserve the keys: the rest of the peak{which} comes from what memory is left."
+
+
+def _sparse_notes(plan: _Plan, costs: Sequence[WorkspaceCost]) -> list[str]:
+    notes = []
+    if any(cost.rows != cost.reserved_rows for cost in costs):
+        notes.append("The profile run reckons with the dense rule's rows, not with the sparse ones (vllm#57170).")
+    if plan.rule.sparse_scratch is None:
+        notes.append(
+            f"What sparse backends keep besides was not read for {plan.engine.name}: sparse_prefill_bytes and "
+            "indexer_buffer_bytes are null, and held_bytes and tokens are without them."
+        )
+    else:
+        notes.append("The sparse prefill workspace is FLASHMLA_SPARSE's; other sparse backends may keep other scratch.")
+    prefill = plan.engine.sparse_prefill
+    if prefill and prefill.mask_bytes and plan.dcp == 1 and _has_masked_mha(plan.model, prefill):
+        majors = ", ".join(f"{major}.x" for major in prefill.masked_mha_majors)
+        notes.append(
+            f"Masked MHA (compute capability {majors}, an unquantised cache) keeps "
+            f"{fmt.binary_bytes(prefill.mask_bytes)} for its masks besides; held_bytes is without them."
+        )
+    return notes
+
+
+def _has_masked_mha(model: Model, prefill: SparsePrefill) -> bool:
+    mla = model.mla
+    assert mla is not None
+    dims = (mla.heads, mla.kv_lora_rank, mla.qk_nope_head_dim, mla.qk_rope_head_dim, mla.v_head_dim)
+    return dims in prefill.masked_mha_dims
 
 
 def _explanations(plan: _Plan, costs: list[WorkspaceCost]) -> tuple[Explanation, ...]:
@@ -314,4 +400,6 @@ def _explanations(plan: _Plan, costs: list[WorkspaceCost]) -> tuple[Explanation,
     }
     has_rope = bool(plan.model.mla and plan.model.mla.qk_rope_head_dim)
     texts = formulas.workspace_formulas(cost, has_rope, sparse=indexer is not None and plan.rule.sparse_cap)
+    if cost.sparse_prefill_bytes is None:
+        texts["held_bytes"] = formulas.Formula("latent_bytes + reserved_bytes", "what was read of it for this release")
     return request.explanations(texts, names, single=len(costs) == 1)

@@ -240,8 +240,19 @@ def cluster_bytes_per_token(plan: Plan, at: Placement) -> int:
     attention = cached_attention(plan.model, plan.form)
     whole = layers_bytes(plan.model, plan.layout, stage_caches(plan.model, 1, plan.mtp_layers), 1, plan.form)
     main: int = whole.main * (copies(attention, at.tp) // at.dcp)
-    keys: int = whole.indexer * (at.tp if plan.indexer_whole else at.tp // at.dcp)
+    keys: int = whole.indexer * (indexer_copies(plan, at) or 0)
     return main + keys
+
+
+def indexer_copies(plan: Plan, at: Placement) -> int | None:
+    """Copies of an indexer key: it has no head axis, so TP copies it, and DCP spreads it where it is not kept whole.
+
+    ``None`` where there is no indexer.
+    """
+    if plan.model.indexer is None:
+        return None
+    keys: int = at.tp if plan.indexer_whole else at.tp // at.dcp
+    return keys
 
 
 def has_decode_bound(plan: Plan) -> bool:

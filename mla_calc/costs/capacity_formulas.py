@@ -33,6 +33,12 @@ def capacity_formulas(plan: Plan) -> dict[str, Formula]:
         found["copies"] = Formula("tp // dcp", "a latent row has no head axis")
     else:
         found["copies"] = Formula("max(1, tp // kv_heads) // dcp", "KV heads shard first, then they are copied")
+    if plan.model.indexer:
+        found["indexer_copies"] = (
+            Formula("tp", "an indexer key has no head axis, and every DCP rank keeps all of them")
+            if plan.indexer_whole
+            else Formula("tp // dcp", "an indexer key has no head axis")
+        )
     found["stored_bytes"] = Formula("unique_tokens * bytes_per_token", "one copy, all layers")
     return found
 

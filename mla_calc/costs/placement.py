@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import maximum
@@ -87,8 +88,57 @@ def _rules(model: Model, form: Form, ep: int | None) -> Iterator[Rule]:
     if ep is not None:
         yield (
             lambda at: at.stage_ranks % ep != 0,
-            lambda at: f"EP {ep} does not divide the {at.stage_ranks} GPUs of a stage",
+            lambda at: f"EP {ep} does not divide the GPUs of a stage: {at.stage_ranks}",
         )
+
+
+def check_axes(
+    model: Model, fixed: Mapping[str, int], form: Form = LATENT, ep: int | None = None, gpus: int | None = None
+) -> None:
+    """Refuse fixed axes that no legal placement has: of ``gpus`` GPUs, or of any number up to :data:`MAX_GPUS`.
+
+    Raises:
+        InputError: naming the axis.
+    """
+    if "tp" in fixed:
+        check_tp(model, fixed["tp"])
+    layers, dcp, most = model.transformer_layers, fixed.get("dcp", 1), gpus or MAX_GPUS
+    if fixed.get("pp", 1) > layers:
+        raise InputError(f"PP {fixed['pp']} is more than the {layers} layers of {model.name}")
+    _check_product(fixed, gpus)
+    if "tp" in fixed:
+        check_placement(model, Placement(fixed["tp"], 1, dcp, 1), form)
+    attention, others = cached_attention(model, form), fixed.get("dp", 1) * fixed.get("pp", 1)
+    tps = [tp for tp in _degrees(model, most // others) if gpus is None or gpus % (tp * others) == 0]
+    if "tp" not in fixed and all(copies(attention, tp) % dcp for tp in tps):
+        what = "TP" if isinstance(attention, MLA) else "number of copies of a KV head"
+        where = f"on {gpus:,} GPUs" if gpus is not None else f"on up to {MAX_GPUS:,} GPUs"
+        beside = "".join(f", {name.upper()} {fixed[name]:,}" for name in ("dp", "pp") if name in fixed)
+        raise InputError(f"DCP {dcp} divides no {what} that {model.name} can have {where}{beside}")
+    if ep is not None and "tp" in fixed and "dp" in fixed:
+        check_placement(model, Placement(fixed["tp"], fixed["dp"], dcp, 1), form, ep)
+
+
+def _check_product(fixed: Mapping[str, int], gpus: int | None) -> None:
+    """Refuse fixed TP, DP and PP whose product is not a part of ``gpus`` GPUs, or more than are accepted."""
+    named = {name: fixed[name] for name in ("tp", "dp", "pp") if name in fixed}
+    product, text = prod(named.values()), " x ".join(f"{name.upper()} {value:,}" for name, value in named.items())
+    if gpus is None:
+        if product > MAX_GPUS:
+            raise InputError(f"{text} are {product:,} GPUs; at most {MAX_GPUS:,} are accepted")
+        return
+    for name, value in named.items():
+        if gpus % value:
+            raise InputError(f"{name.upper()} {value:,} does not divide --gpus {gpus:,}")
+    if gpus % product:
+        raise InputError(f"{text} = {product:,} does not divide --gpus {gpus:,}")
+    if len(named) == 3 and product != gpus:
+        raise InputError(f"{text} are {product:,} GPUs; --gpus says {gpus:,}")
+
+
+def _degrees(model: Model, most: int) -> list[int]:
+    """Every TP up to ``most`` that the model can have."""
+    return [tp for tp in range(1, min(model.attention.heads, most) + 1) if misfit(model, tp) is None]
 
 
 def reasons(model: Model, at: Placement, form: Form = LATENT, ep: int | None = None) -> list[str | None]:
@@ -125,7 +175,7 @@ def legal_placements(model: Model, form: Form, ep: int | None, fixed: Mapping[st
     """Every legal way to lay out any number of GPUs up to :data:`MAX_GPUS`, ``fixed`` axes as they are."""
     import numpy as np
 
-    tps = [tp for tp in range(1, min(model.attention.heads, MAX_GPUS) + 1) if misfit(model, tp) is None]
+    tps = _degrees(model, MAX_GPUS)
     stages = np.arange(1, min(model.transformer_layers, MAX_GPUS) + 1)
     pairs = np.array([(tp, dcp) for tp in tps for dcp in range(1, tp + 1) if tp % dcp == 0], dtype=np.int64)
     which, pp = (axis.ravel() for axis in np.meshgrid(np.arange(len(pairs)), stages, indexing="ij"))

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..hardware.roofline import Ceilings
-from .capacity import Held, PerGPU, Plan, cluster_bytes_per_token, has_decode_bound, held, total_decode_bound_s
-from .placement import Placement, legal_placements, placements_of, reasons
+from .capacity import (
+    Held,
+    PerGPU,
+    Plan,
+    cluster_bytes_per_token,
+    has_decode_bound,
+    held,
+    indexer_copies,
+    total_decode_bound_s,
+)
+from .placement import MAX_GPUS, Placement, check_axes, legal_placements, placements_of, reasons
 from .tokens import token_bytes
 
 if TYPE_CHECKING:
@@ -37,9 +46,10 @@ class LayoutCost:
     pp: int
     legal: bool
     reason: str | None
-    """Why it is not legal, or why nothing fits."""
+    """Why it is not legal, why nothing fits, or how many of the requests asked for do not."""
     unique_tokens: int | None
     total_decode_bound_s: float | None
+    """``None`` too where nothing fits: there is no such step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +68,9 @@ class CapacityCost:
     mtp_layers: int
     unique_tokens: int
     copies: int
-    """Copies of a token in the cluster."""
+    """Copies in the cluster of a token's latent rows, or of its keys and values."""
+    indexer_copies: int | None
+    """Copies of its indexer keys, which can be more; ``None`` without an indexer."""
     bytes_per_token: int
     """One copy, all layers, windowed ones apart."""
     stored_bytes: int
@@ -81,14 +93,24 @@ class CapacityCost:
 
 
 NOTHING_FITS = "weights, workspace and reserve leave no room for a token"
+TOO_SMALL = "the cache as given is smaller than a token"
+
+
+def why_not(plan: Plan, unique: int, requests: int | None, wanted: int | None = None) -> str | None:
+    """Why a legal layout does not hold what was asked for, or ``None`` where it does."""
+    if not unique:
+        return NOTHING_FITS if plan.memory.cache_bytes is None else TOO_SMALL
+    if wanted is not None and requests is not None and requests < wanted:
+        return f"requests that fit: {requests:,} of {wanted:,}"
+    return None
 
 
 def capacity_cost(plan: Plan, at: Placement, step: Step) -> CapacityCost:
     """What fits in one legal placement. Raises InputError as :func:`mla_calc.costs.capacity.held` does."""
     fits = held(plan, at)
-    bound = _bound(plan, at, step)
+    bound = _bound(plan, at, step) if fits.unique_tokens else None
     copy = token_bytes(plan.model, plan.layout, mtp_layers=plan.mtp_layers, form=plan.form).growing
-    reason = None if fits.unique_tokens else NOTHING_FITS
+    reason = why_not(plan, fits.unique_tokens, fits.requests)
     return CapacityCost(
         gpus=at.gpus,
         tp=at.tp,
@@ -102,6 +124,7 @@ def capacity_cost(plan: Plan, at: Placement, step: Step) -> CapacityCost:
         mtp_layers=plan.mtp_layers,
         unique_tokens=fits.unique_tokens,
         copies=fits.copies,
+        indexer_copies=indexer_copies(plan, at),
         bytes_per_token=copy,
         stored_bytes=fits.unique_tokens * copy,
         cluster_stored_bytes=fits.unique_tokens * cluster_bytes_per_token(plan, at),
@@ -118,26 +141,42 @@ def capacity_cost(plan: Plan, at: Placement, step: Step) -> CapacityCost:
     )
 
 
-def search(plan: Plan, gpus: int, step: Step, fixed: Mapping[str, int]) -> CapacityCost:
+def search(plan: Plan, gpus: int, step: Step, fixed: Mapping[str, int], requests: int | None = None) -> CapacityCost:
     """The best placement of ``gpus`` GPUs, with all of them ranked: most unique tokens, then least bound.
 
+    Those that hold ``requests`` requests of the plan's context, where so many are asked for, come before the others:
+    a request takes whole pages and a fixed part, so that most tokens need not be most requests.
+
     Raises:
-        InputError: none is legal, or see :func:`mla_calc.costs.capacity.held`.
+        InputError: none is legal (the reason names the axis), or see :func:`mla_calc.costs.capacity.held`.
     """
     import numpy as np
 
+    check_axes(plan.model, fixed, plan.form, plan.ep, gpus)
     every = placements_of(plan.model, gpus, fixed)
     why = reasons(plan.model, every, plan.form, plan.ep)
     legal = np.array([reason is None for reason in why], dtype=bool)
     if not legal.any():
-        raise InputError(f"no layout of {gpus:,} GPUs is legal: {next(iter(filter(None, why)), 'none is left')}")
+        if plan.ep is not None and None in reasons(plan.model, every, plan.form):
+            raise InputError(f"EP {plan.ep:,} divides no stage of any layout of --gpus {gpus:,}")
+        if not why:  # a TP or PP that is illegal stands there without its DCPs
+            free = {name: value for name, value in fixed.items() if name != "dcp"}
+            why = reasons(plan.model, placements_of(plan.model, gpus, free), plan.form)
+        raise InputError(f"no layout of --gpus {gpus:,} is legal: {'; '.join([*dict.fromkeys(filter(None, why))][:3])}")
     at = every.only(legal)
     fits, bounds = held(plan, at), _bound(plan, at, step)
-    order = _ranking(at, fits, bounds)
+    order = _ranking(at, fits, bounds, requests)
     unique = fits.unique_tokens.tolist()
+    counts = [None] * len(unique) if fits.requests is None else np.asarray(fits.requests).tolist()
     times = [None] * len(unique) if bounds is None else bounds.tolist()
     layouts = [
-        _layout(at.at(index), True, None if unique[index] else NOTHING_FITS, unique[index], times[index])
+        _layout(
+            at.at(index),
+            True,
+            why_not(plan, unique[index], counts[index], requests),
+            unique[index],
+            times[index] if unique[index] else None,
+        )
         for index in order.tolist()
     ]
     left = np.flatnonzero(~legal).tolist()
@@ -151,11 +190,14 @@ def fewest_gpus(plan: Plan, requests: int, step: Step, fixed: Mapping[str, int])
     Every legal placement of up to 4,096 GPUs is tried; ``None`` where none of them holds as many.
 
     Raises:
-        InputError: how much a request takes is not known.
+        InputError: how much a request takes is not known, or no placement has the ``fixed`` axes.
     """
     import numpy as np
 
+    check_axes(plan.model, fixed, plan.form, plan.ep)
     at = legal_placements(plan.model, plan.form, plan.ep, fixed)
+    if plan.ep is not None and not at.tp.size:  # the axes alone are fine
+        raise InputError(f"EP {plan.ep:,} divides no stage of any such layout of up to {MAX_GPUS:,} GPUs")
     fits = held(plan, at)
     if fits.requests is None:
         raise InputError(f"{plan.model.name}: how large its recurrent state is is not known, so no request is sized")
@@ -167,12 +209,18 @@ def fewest_gpus(plan: Plan, requests: int, step: Step, fixed: Mapping[str, int])
     return some.at(int(_ranking(some, held(plan, some), _bound(plan, some, step))[0]))
 
 
-def _ranking(at: Placement, fits: Held, bounds: NDArray[Any] | None) -> NDArray[Any]:
-    """Indices, the best first: most unique tokens, least bound, then fewest stages and ranks to a group."""
+def _ranking(at: Placement, fits: Held, bounds: NDArray[Any] | None, requests: int | None = None) -> NDArray[Any]:
+    """Indices, the best first: most unique tokens, least bound, then fewest stages and ranks to a group.
+
+    Before all that, whether ``requests`` requests fit.
+    """
     import numpy as np
 
     ties = np.zeros(at.tp.size) if bounds is None else bounds
-    return np.lexsort((at.dcp, at.tp, at.pp, ties, -fits.unique_tokens))
+    short = np.zeros(at.tp.size, dtype=bool)
+    if requests is not None and fits.requests is not None:
+        short = np.asarray(fits.requests) < requests
+    return np.lexsort((at.dcp, at.tp, at.pp, ties, -fits.unique_tokens, short))
 
 
 def _bound(plan: Plan, at: Placement, step: Step) -> Any:

@@ -104,7 +104,9 @@ def _workspace(setting: Setting, points: Mapping[str, Column]) -> dict[str, Colu
     held = np.array([token_bytes(setting.model, setting.layout, tp=tp).growing for tp in tps])[which]
     sizes: Any = {**points, "cache_bytes_per_token": held}
     cost = workspace_cost(setting.mla, rule=setting.rule, indexer=setting.model.indexer, **sizes)
-    return {**points, **{name: np.broadcast_to(getattr(cost, name), which.shape) for name in WORKSPACE_FIGURES}}
+    figures = {name: getattr(cost, name) for name in WORKSPACE_FIGURES}
+    known = {name: figure for name, figure in figures.items() if figure is not None}
+    return {**points, **{name: np.broadcast_to(figure, which.shape) for name, figure in known.items()}}
 
 
 def _distinct(column: Column) -> tuple[list[int], Column]:

@@ -57,8 +57,10 @@ def stored_weights(model: Model, width: Width | None) -> tuple[Stored, Stored]:
     """How the attention's parameters and all others are stored: ``width`` bytes each, or as in the checkpoint.
 
     Raises:
-        InputError: no ``width`` is given and the checkpoint's own storage was not read.
+        InputError: how many the model has is not known; or no ``width`` is given and the checkpoint's own storage
+            was not read.
     """
+    total_parameters(model)  # first: where they are not known, a width does not help
     if width is not None:
         given = Stored(dtype="as given", bytes=width.numerator, per=width.denominator)
         return given, given
@@ -70,18 +72,23 @@ def stored_weights(model: Model, width: Width | None) -> tuple[Stored, Stored]:
     return model.weights.attention or model.weights, model.weights
 
 
+def total_parameters(model: Model) -> int:
+    """Parameters of the whole model. Raises InputError where they are not known."""
+    if model.parameters.total is None:
+        raise InputError(
+            f"how many parameters {model.name} has is not known",
+            "give the cache's own memory per GPU: --cache-budget 40GiB",
+        )
+    return model.parameters.total
+
+
 def other_parameters(model: Model) -> int:
     """Parameters of the whole model less those of its attention: experts, embeddings, recurrent layers.
 
     Raises:
         InputError: how many the model has is not known, or fewer than its attention alone.
     """
-    total = model.parameters.total
-    if total is None:
-        raise InputError(
-            f"how many parameters {model.name} has is not known",
-            "give the cache's own memory per GPU: --cache-budget 40GiB",
-        )
+    total = total_parameters(model)
     rest: int = total - model.cached_layers * attention_parameters(model.attention)
     if rest < 0:
         raise InputError(f"{model.name}: parameters.total is {total:,}, less than its attention alone has")

@@ -67,9 +67,17 @@ VLLM = WorkspaceRule(
     full_length_requests=8,
     pages_per_request=4,
     sparse_cap=True,
+    sparse_scratch=SparseScratch(
+        prefill_factor=5,
+        indexer_factor=40,
+        long_length=262_144,
+        long_prefill_factor=2,
+        long_indexer_factor=16,
+        source="vllm 0.33.0 vllm/v1/attention/backends/mla/flashmla_sparse.py:336-344, indexer.py:916-927",
+    ),
     source="vllm 0.33.0 vllm/model_executor/layers/attention/mla_attention.py:2329-2354",
 )
-"""The rule where no engine is named: vLLM's since vllm#25290 halved its cap of 128k."""
+"""The rule where no engine is named: vLLM 0.33's; vllm#25290 had halved its cap of 128k."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +105,11 @@ class WorkspaceCost:
     """Rows that the profile run reckons with: those of the dense rule, also for a DSA model (vllm#57170)."""
     reserved_bytes: int
     """What the profile run sets aside of the transients: kv_nope by the dense rule, not the keys."""
-    sparse_prefill_bytes: int
-    indexer_buffer_bytes: int
+    sparse_prefill_bytes: int | None
+    """0 for a dense model; ``None`` where what a release keeps for a DSA model was not read."""
+    indexer_buffer_bytes: int | None
     held_bytes: int
-    """What the cache cannot have: the buffers and the reserve."""
+    """What the cache cannot have: the buffers and the reserve, as far as they were read."""
     expansion_ratio: float
     """The keys alone over the latent rows that they come from."""
     cache_tokens_worth: int
@@ -173,6 +182,7 @@ def workspace_cost(
     step = lcm(block_size, dcp * interleave) if dcp > 1 else block_size
     width = VALUE_BYTES if dcp > 1 else buffer_value_bytes
     prefill, keys = _scratch(rule, mla, indexer, max_model_len)
+    besides = 0 if prefill is None or keys is None else prefill + keys
     sizes = (max_model_len, max_num_seqs, block_size)
 
     def buffers(cap: int | None) -> _Buffers:
@@ -180,7 +190,7 @@ def workspace_cost(
         buffer_rows = rows + rows // dcp if dcp > 1 else rows
         reserved_rows = workspace_rows(rule, *sizes, cap, alignment=step)
         latent, reserved = buffer_rows * mla.row_values * width, reserved_rows * kv_nope_row_bytes(mla, heads)
-        return _Buffers(rows, buffer_rows, reserved_rows, latent, reserved, latent + reserved + prefill + keys)
+        return _Buffers(rows, buffer_rows, reserved_rows, latent, reserved, latent + reserved + besides)
 
     own = buffers(rows_cap)
     rows = own.rows
@@ -211,11 +221,15 @@ def workspace_cost(
     )
 
 
-def _scratch(rule: WorkspaceRule, mla: MLA, indexer: Indexer | None, max_model_len: Ints) -> tuple[Ints, Ints]:
-    """Bytes of the sparse prefill workspace and of the indexer's key buffer; none for a dense model."""
+def _scratch(
+    rule: WorkspaceRule, mla: MLA, indexer: Indexer | None, max_model_len: Ints
+) -> tuple[Ints, Ints] | tuple[None, None]:
+    """Bytes of the sparse prefill workspace and of the indexer's key buffer; ``None`` where they were not read."""
     scratch = rule.sparse_scratch
-    if indexer is None or scratch is None:
+    if indexer is None:
         return 0, 0
+    if scratch is None:
+        return None, None
     prefill: Ints = scratch.prefill_factor
     keys: Ints = scratch.indexer_factor
     if scratch.long_length is not None:

@@ -1,7 +1,7 @@
 """What a batch costs on the path that an engine chose for each row, and on the better one.
 
-Per row the weights are left out: they are read once per path, not per row. The batch's totals add them once for
-each path that is used. Regret is time lost against the better choice, by roofline bounds.
+Per row the weights are left out: they are read once per path, not per row. In the batch the rows of a path share its
+kernels, and with them its weights. Regret is time lost against the better choice, by roofline bounds.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..arrays import stored_bytes
+from ..costs.flops import ROUNDING, cheaper
 from ..costs.paths import Kernel, Path, Work, path_bound_s, total_bytes, total_flop
-from ..hardware.roofline import Ceilings
+from ..hardware.roofline import Ceilings, bound_s
 from ..models.attention import MLA
 from .batch import Decision, PathName, Row
 
@@ -76,43 +77,134 @@ class Setting:
     """Layers among them that run an indexer; ``None``: as many as there are."""
 
 
-def price_rows(rows: Sequence[Row], decisions: Sequence[Decision], setting: Setting) -> tuple[RowCost, ...]:
-    """Every row with both paths' costs, in the order given."""
-    return tuple(_row_cost(row, decision, setting) for row, decision in zip(rows, decisions, strict=True))
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every row's kernels on both paths, without weights, and the weights' bytes of each kernel."""
+
+    rows: tuple[Row, ...]
+    setting: Setting
+    kernels: Mapping[str, tuple[tuple[Kernel, ...], ...]]
+    weights: Mapping[str, tuple[int, ...]]
 
 
-def price_batch(costs: Sequence[RowCost], setting: Setting) -> BatchCost:
-    """The batch's totals, and the least that any assignment of its rows to paths could take."""
-    chosen = [_path_of(cost.path) for cost in costs]
-    weights = {name: _weights(name, setting) for name in setting.paths}
-    used = set(chosen)
-    bytes_read = sum(getattr(cost, name).bytes for cost, name in zip(costs, chosen, strict=True))
-    taken = _assigned(costs, chosen, weights, setting)
-    best = _best(costs, weights, setting)
-    lost = None if taken is None or best is None else taken - best
-    return BatchCost(
-        queries=sum(cost.queries for cost in costs),
-        absorbed_rows=chosen.count("absorbed"),
-        naive_rows=chosen.count("naive"),
-        chosen_flop=sum(getattr(cost, name).flop for cost, name in zip(costs, chosen, strict=True)),
-        chosen_bytes=bytes_read + sum(weights[name] for name in used),
-        chosen_bound_s=taken,
-        best_bound_s=best,
-        regret_s=lost,
-        total_regret_s=None if lost is None else _over_layers(lost, costs, setting),
+def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
+    """Count both paths of every row once; what is decided about them is priced from this."""
+    return Table(
+        rows=tuple(rows),
+        setting=setting,
+        kernels={name: tuple(row_kernels(name, row, setting) for row in rows) for name in setting.paths},
+        weights={
+            name: tuple(kernel.weight_bytes for kernel in row_kernels(name, Row(1, 1), setting, weight_bytes=2))
+            for name in setting.paths
+        },
     )
 
 
-def _over_layers(lost: float, costs: Sequence[RowCost], setting: Setting) -> float:
+def price_rows(table: Table, decisions: Sequence[Decision]) -> tuple[RowCost, ...]:
+    """Every row with both paths' costs, in the order given."""
+    return tuple(_row_cost(table, index, decision) for index, decision in enumerate(decisions))
+
+
+def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
+    """The batch's totals, and the least of the other ways to split its rows between the paths.
+
+    The rows of a path share its kernels: FLOPs and bytes are summed kernel by kernel, the weights are read once,
+    and each kernel takes the longer of its two times. One row alone so has the bound that ``flops`` gives.
+    """
+    chosen = [_path_of(decision.path) for decision in decisions]
+    sums = _sums(table, chosen)
+    setting = table.setting
+    taken = best = None
+    if setting.ceilings:
+        taken = _bound_s(sums, setting.ceilings)
+        best = min(taken, best_bound_s(table, setting.ceilings))
+    lost = None if taken is None or best is None else _lost(taken, best)
+    return BatchCost(
+        queries=sum(row.queries for row in table.rows),
+        absorbed_rows=chosen.count("absorbed"),
+        naive_rows=chosen.count("naive"),
+        chosen_flop=sum(flop for flop, _ in sums),
+        chosen_bytes=sum(moved for _, moved in sums),
+        chosen_bound_s=taken,
+        best_bound_s=best,
+        regret_s=lost,
+        total_regret_s=None if lost is None else _over_layers(lost, table, decisions),
+    )
+
+
+def best_bound_s(table: Table, ceilings: Ceilings) -> float:
+    """The least bound of the splits that absorb the rows which gain most by it, from none to all of them, s.
+
+    Each path alone and each row on its better path are among them. Kernels shared by rows of both kinds may hide
+    a row's bytes behind another's FLOPs, so that a split of another kind can be a little better still.
+    """
+    gains = [
+        path_bound_s(absorbed, ceilings) - path_bound_s(naive, ceilings)
+        for absorbed, naive in zip(table.kernels["absorbed"], table.kernels["naive"], strict=True)
+    ]
+    order = sorted(range(len(gains)), key=gains.__getitem__)
+    absorbed, naive = _Running(table, "absorbed"), _Running(table, "naive")
+    for index in order:
+        naive.add(index, 1)
+    least = naive.bound_s(ceilings)
+    for index in order:
+        absorbed.add(index, 1)
+        naive.add(index, -1)
+        least = min(least, absorbed.bound_s(ceilings) + naive.bound_s(ceilings))
+    return least
+
+
+class _Running:
+    """Sums of one path's kernels over a set of rows that grows and shrinks."""
+
+    __slots__ = ("count", "sums", "table")
+
+    def __init__(self, table: Table, name: str) -> None:
+        self.table = table.kernels[name]
+        self.sums = [[0, weight] for weight in table.weights[name]]
+        self.count = 0
+
+    def add(self, index: int, sign: int) -> None:
+        self.count += sign
+        for total, kernel in zip(self.sums, self.table[index], strict=True):
+            total[0] += sign * kernel.flop
+            total[1] += sign * kernel.bytes
+
+    def bound_s(self, ceilings: Ceilings) -> float:
+        return _bound_s([(flop, moved) for flop, moved in self.sums], ceilings) if self.count else 0.0
+
+
+def _sums(table: Table, chosen: Sequence[str]) -> list[tuple[int, int]]:
+    """FLOP and bytes of each kernel of the paths that are used, over the rows on them, weights included."""
+    found: list[tuple[int, int]] = []
+    for name in table.setting.paths:
+        running = _Running(table, name)
+        for index, path in enumerate(chosen):
+            if path == name:
+                running.add(index, 1)
+        if running.count:
+            found += [(flop, moved) for flop, moved in running.sums]
+    return found
+
+
+def _lost(taken: float, best: float) -> float:
+    """The difference, unless it is no more than the rounding of the sums."""
+    return 0.0 if taken - best <= ROUNDING * taken else taken - best
+
+
+def _bound_s(sums: Sequence[tuple[int, int]], ceilings: Ceilings) -> float:
+    return float(sum(bound_s(flop, moved, ceilings) for flop, moved in sums))
+
+
+def _over_layers(lost: float, table: Table, decisions: Sequence[Decision]) -> float:
     """The regret of all layers: ``lost`` on those that index, and what the others lose, which score nothing."""
+    setting = table.setting
     indexing = setting.layers if setting.indexing is None else setting.indexing
     reusing = setting.layers - indexing
     if not reusing:
         return lost * indexing
     bare = replace(setting, paths={name: _unindexed(path) for name, path in setting.paths.items()}, indexing=None)
-    rows = [Row(cost.queries, cost.prefix) for cost in costs]
-    decisions = [Decision(cost.path, cost.rule) for cost in costs]
-    rest = price_batch(price_rows(rows, decisions, bare), replace(bare, layers=reusing)).total_regret_s
+    rest = price_batch(tabulate(table.rows, replace(bare, layers=reusing)), decisions).total_regret_s
     assert rest is not None
     return lost * indexing + rest
 
@@ -126,16 +218,16 @@ def _unindexed(path: Path) -> Path:
     return kernels
 
 
-def _row_cost(row: Row, decision: Decision, setting: Setting) -> RowCost:
-    priced = {name: _price(name, row, setting) for name in setting.paths}
+def _row_cost(table: Table, index: int, decision: Decision) -> RowCost:
+    row, ceilings = table.rows[index], table.setting.ceilings
+    priced = {name: _price(kernels[index], ceilings) for name, kernels in table.kernels.items()}
     absorbed, naive = priced["absorbed"], priced["naive"]
     regret = better = None
     if absorbed.bound_s is not None and naive.bound_s is not None:
-        least = min(absorbed.bound_s, naive.bound_s)
         chosen = priced[_path_of(decision.path)].bound_s
         assert chosen is not None
-        regret = chosen - least
-        better = "equal" if absorbed.bound_s == naive.bound_s else min(priced, key=lambda name: _bound(priced[name]))
+        better = cheaper(absorbed.bound_s, naive.bound_s)
+        regret = _lost(chosen, min(absorbed.bound_s, naive.bound_s))
     return RowCost(
         queries=row.queries,
         prefix=row.prefix,
@@ -150,12 +242,11 @@ def _row_cost(row: Row, decision: Decision, setting: Setting) -> RowCost:
     )
 
 
-def _price(name: str, row: Row, setting: Setting) -> RowPath:
-    kernels = row_kernels(name, row, setting)
+def _price(kernels: tuple[Kernel, ...], ceilings: Ceilings | None) -> RowPath:
     return RowPath(
         flop=total_flop(kernels),
         bytes=total_bytes(kernels),
-        bound_s=path_bound_s(kernels, setting.ceilings) if setting.ceilings else None,
+        bound_s=path_bound_s(kernels, ceilings) if ceilings else None,
     )
 
 
@@ -192,36 +283,5 @@ def as_run_kernels(mla: MLA, row: Row, tp: int, chunks: int) -> tuple[Kernel, ..
     )
 
 
-def _weights(name: str, setting: Setting) -> int:
-    """Bytes of a path's weights on one rank."""
-    kernels = row_kernels(name, Row(1, 1), setting, weight_bytes=2)
-    return sum(kernel.weight_bytes for kernel in kernels)
-
-
 def _path_of(path: str) -> str:
     return "absorbed" if path == "absorbed" else "naive"
-
-
-def _bound(path: RowPath) -> float:
-    assert path.bound_s is not None
-    return path.bound_s
-
-
-def _assigned(
-    costs: Sequence[RowCost], names: Sequence[str], weights: Mapping[str, int], setting: Setting
-) -> float | None:
-    """Bound of an assignment of rows to paths, s."""
-    if setting.ceilings is None:
-        return None
-    rows = sum(_bound(getattr(cost, name)) for cost, name in zip(costs, names, strict=True))
-    return rows + sum(weights[name] for name in set(names)) / setting.ceilings.bytes_per_s
-
-
-def _best(costs: Sequence[RowCost], weights: Mapping[str, int], setting: Setting) -> float | None:
-    """The least bound of all assignments: all on one path, or each row on its better one with both weights."""
-    if setting.ceilings is None:
-        return None
-    each = [min(setting.paths, key=lambda name: _bound(getattr(cost, name))) for cost in costs]
-    options = [each, *([name] * len(costs) for name in setting.paths)]
-    found = [_assigned(costs, names, weights, setting) for names in options]
-    return min(bound for bound in found if bound is not None)

@@ -81,11 +81,22 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an engine makes of one backend, whether or not it would have taken it."""
+
+    refusal: str | None
+    """The gate that would refuse it."""
+    stored_as: str
+    """The layout, by a name of ours, in which it stores the cache."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """One engine's rules."""
 
     resolve: Callable[[Engine, Situation], Resolution]
     dispatch: Callable[[Engine, str, Sequence[Row], Situation], tuple[Decision, ...]]
+    verdict: Callable[[Engine, str, Situation], Verdict]
     backends: Callable[[Engine], tuple[str, ...]]
     """Names that ``--backend`` takes."""
 
@@ -149,7 +160,28 @@ def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situat
     )
 
 
+def _vllm_verdict(engine: Engine, backend: str, at: Situation) -> Verdict:
+    refusal, stored = vllm.verdict(
+        engine,
+        backend,
+        model=at.model,
+        cache_dtype=at.cache_dtype,
+        gpu=at.gpu,
+        compute_capability=at.compute_capability,
+        heads_per_rank=at.heads_per_rank,
+        block_size=at.block_size,
+        dcp=at.dcp,
+    )
+    return Verdict(refusal, stored)
+
+
+def _sglang_verdict(engine: Engine, backend: str, at: Situation) -> Verdict:
+    refusal, stored = sglang.verdict(engine, backend, model=at.model, cache_dtype=at.cache_dtype, major=at.major)
+    return Verdict(refusal, stored)
+
+
 def _sglang_resolve(engine: Engine, at: Situation) -> Resolution:
+    sglang.check_layout(engine, at.cache_dtype)
     return sglang.resolve(
         engine, model=at.model, major=at.major, platform=at.platform, heads_per_rank=at.heads_per_rank
     )
@@ -178,6 +210,8 @@ def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situ
 
 
 RULES = {
-    "vllm": Rules(_vllm_resolve, _vllm_dispatch, lambda engine: tuple(backend.name for backend in engine.backends)),
-    "sglang": Rules(_sglang_resolve, _sglang_dispatch, sglang.backend_names),
+    "vllm": Rules(
+        _vllm_resolve, _vllm_dispatch, _vllm_verdict, lambda engine: tuple(backend.name for backend in engine.backends)
+    ),
+    "sglang": Rules(_sglang_resolve, _sglang_dispatch, _sglang_verdict, sglang.backend_names),
 }

@@ -25,6 +25,8 @@ DENSE_DSA_MAJORS = (9, 10)
 """CUDA majors on which a DSA prefill may be dense (0.5.23 layers/attention/dsa_backend.py:4066-4070)."""
 DENSE_DSA_DTYPES = ("bf16", "bf16_padded640", "bfloat16", "auto", "fp8", "fp8_e4m3", "fp8_ds_mla")
 """Cache dtypes with which it may (dsa_backend.py:4073); the scaled rows of ``fp8_ds_mla`` are fp8 to the pool."""
+SCALED_DSA_MAJOR = 9
+"""CUDA major on which DSA stores fp8 with scales by default."""
 FA4_MAJORS = (10, 11)
 """CUDA majors on which fa4 has an absorbed form (0.5.23 attention_backend_handler.py:160-165)."""
 FP8_PREFIX_HEADS = 12
@@ -50,6 +52,38 @@ class Verdict(NamedTuple):
 def is_gfx95(gpu: GPU) -> bool:
     """Whether ``gpu`` is a gfx95 device (CDNA 4: MI350X, MI355X), which some of the rules ask for."""
     return gpu.vendor.lower() == "amd" and gpu.architecture == "CDNA 4"
+
+
+LAYOUTS = ("bf16", "fp8", "fp4", "fp8_ds_mla")
+"""Cache layouts of its pools for MLA (0.5.23 mem_cache/kv_cache_configurator.py:3419-3472, memory_pool.py:5133-5160);
+the 656-byte rows of ``fp8_ds_mla`` are what DSA's backends store of fp8 where they scale it."""
+
+
+def check_layout(engine: Engine, cache_dtype: str) -> None:
+    """Refuse a cache layout that no pool of SGLang has. Raises InputError."""
+    if cache_dtype not in LAYOUTS:
+        raise InputError(f"{engine.name} has no cache of {cache_dtype}; it has {', '.join(LAYOUTS)}")
+
+
+def verdict(
+    engine: Engine, backend: str, *, model: Model, cache_dtype: str, major: int | None
+) -> tuple[str | None, str]:
+    """Why ``backend`` cannot serve ``model`` (``None``: nothing that was read says so), and the layout it stores.
+
+    DSA's fp8 rows are the scaled ones of 656 B on Hopper (FlashMLA, fa3) and raw ones on Blackwell and ROCm (0.5.23
+    kv_cache_configurator.py:3425-3472, overrides.py:707-726).
+
+    Raises:
+        InputError: no pool has that layout.
+    """
+    check_layout(engine, cache_dtype)
+    sparse = backend.lower() == "dsa"
+    stored = "fp8_ds_mla" if sparse and cache_dtype == "fp8" and major == SCALED_DSA_MAJOR else cache_dtype
+    if sparse and model.indexer is None:
+        return f"{model.name} has no indexer", stored
+    if stored == "fp8_ds_mla" and not sparse:
+        return "rows of fp8_ds_mla are those of the dsa backend alone", stored
+    return None, stored
 
 
 # --- the default backend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .vllm_dispatch import Runner, dispatch, effective_threshold
-from .vllm_ladder import StoredResolution, backend_named, cache_names, is_quantised, resolve
+from .vllm_ladder import StoredResolution, backend_named, cache_names, is_quantised, resolve, verdict
 
 __all__ = [
     "Runner",
@@ -14,4 +14,5 @@ __all__ = [
     "effective_threshold",
     "is_quantised",
     "resolve",
+    "verdict",
 ]

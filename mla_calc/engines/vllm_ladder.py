@@ -59,10 +59,51 @@ def resolve(
     Raises:
         InputError: no MLA, an unknown cache dtype, or a GPU for which no ladder was read.
     """
-    platform, capability = _where(gpu, compute_capability, platform)
+    ask = _ask(
+        engine, model, cache_dtype, heads_per_rank, _where(gpu, compute_capability, platform), block_size, dcp, sparse
+    )
+    return _climb(engine, _order(_ladder(engine, ask, aiter), ask), ask)
+
+
+def verdict(
+    engine: Engine,
+    name: str,
+    *,
+    model: Model,
+    cache_dtype: str,
+    heads_per_rank: int,
+    gpu: GPU | None = None,
+    compute_capability: str | None = None,
+    block_size: int | None = None,
+    dcp: int = 1,
+) -> tuple[str | None, str]:
+    """Why ``engine`` would refuse the backend ``name`` (``None``: it would not), and the cache dtype that it stores.
+
+    The arguments and errors are those of :func:`resolve`.
+    """
+    where = _where(gpu, compute_capability, None)
+    ask = _ask(engine, model, cache_dtype, heads_per_rank, where, block_size, dcp, None)
+    backend = backend_named(engine, name)
+    if backend.platform != where[0]:
+        return f"it is for {backend.platform}", stored_as(backend, ask)
+    gap = unread(backend)
+    return refusal(backend, ask) or (f"{gap} not read in {ask.release}" if gap else None), stored_as(backend, ask)
+
+
+def _ask(
+    engine: Engine,
+    model: Model,
+    cache_dtype: str,
+    heads_per_rank: int,
+    where: tuple[str, tuple[int, int] | None],
+    block_size: int | None,
+    dcp: int,
+    sparse: bool | None,
+) -> Ask:
+    platform, capability = where
     if model.mla is None:
         raise InputError(f"{model.name} has no latent attention; vLLM's MLA backends are not for it")
-    ask = Ask(
+    return Ask(
         release=engine.release,
         model=model.name,
         mla=model.mla,
@@ -75,7 +116,6 @@ def resolve(
         block_size=block_size,
         dcp=dcp,
     )
-    return _climb(engine, _order(_ladder(engine, ask, aiter), ask), ask)
 
 
 def cache_names(cache_dtype: str) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def test_bad_input(options: str, said: str, cli: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("glm-5.2", "--weight-bytes"), ("llama3-70b", "--weight-bytes"), ("hy4-preview", "--max-model-len")],
+    [("glm-5.2", "--weight-bytes"), ("llama3-70b", "--cache-budget"), ("hy4-preview", "--max-model-len")],
 )
 def test_models_of_which_something_is_not_known(name: str, said: str, cli: Any) -> None:
     answer = cli(f"capacity --model {name} --gpu h200 --tp 8")
@@ -199,6 +199,144 @@ def test_cache_forms_that_do_not_hold(options: str, said: str, cli: Any) -> None
     answer = cli(f"cache {options}")
     assert answer.code == 2
     assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--model dsv3 --cache-budget 40GiB --reserve rubbish", "--reserve does not count here: --cache-budget"),
+        ("--model dsv3 --cache-budget 40GiB --rows-cap foo", "--rows-cap does not count here: --cache-budget"),
+        ("--model dsv3 --cache-budget 40GiB --max-num-seqs 0", "--max-num-seqs does not count here: --cache-budget"),
+        ("--model dsv3 --cache-budget 40GiB --for-context 128k -s 4k", "--context does not count here: --for-context"),
+        ("--model dsv3 --gpu h200 --engine sglang --rows-cap 5", "SGLang 0.5.23 sets no workspace aside"),
+        ("--model dsv3 --gpu h200 --engine sglang --max-num-seqs 5", "SGLang 0.5.23 sets no workspace aside"),
+        ("--model llama3-70b --gpu h200 --rows-cap 5", "without a cached latent"),
+        ("--model dsv3 --cache-budget 40GiB --batch 4", "--batch does not count here"),
+        ("--model dsv3 --cache-budget 40GiB --weight-bytes 2", "--weight-bytes does not count here"),
+        ("--model llama3-70b --gpu h200 --cache-budget 40GiB --batch 4", "--batch does not count here"),
+        ("--model dsv3 --gpu h200 --max-model-len 4k -s 8k", "--context 8k: with --max-model-len 4,096"),
+        ("--model dsv3 --gpu h200 --max-model-len 4k --for-context 8k", "--for-context 8k: with --max-model-len 4,096"),
+        ("--model dsv3 --cache-budget 40GiB --max-model-len 4k,8k", "--max-model-len takes one value"),
+        ("--model dsv3 --cache-budget 70272B --for-context 65", "holds 1 request of 65 tokens"),
+        ("--model llama3-70b --gpu h100 --weight-bytes 2", "how many parameters"),
+    ],
+)
+def test_what_the_answer_would_not_look_at_is_refused(options: str, said: str, cli: Any) -> None:
+    answer = cli(f"capacity {options}")
+    assert answer.code == 2
+    assert not answer.out
+    assert said in answer.err
+    assert len(answer.err.splitlines()) <= 2
+
+
+def test_an_option_that_counts_is_not_refused(cli: Any) -> None:
+    lines = (
+        "--cache-budget 40GiB --gpu h200 --batch 4 --weight-bytes 2",
+        "--gpu h200 --tp 8 --rows-cap 65536 --max-num-seqs 8 --reserve 5% --batch 2 --max-model-len 8k -s 8k",
+    )
+    for options in lines:
+        assert cli(f"capacity --model dsv3 {options}").code == 0
+
+
+def test_a_published_size_has_decimals(cli: Any) -> None:
+    # vllm-project/vllm#10927: 35.42 GiB = 38,031,935,406.08 B, 5,373 blocks
+    line = "capacity --model dsv2-lite --cache-form expanded --pad-head-dim 256 --block-size 16 --cache-budget 35.42GiB"
+    here = cli(f"{line} -f json").results["per_gpu"]
+    assert (here["cache_bytes"], here["blocks"]) == (38_031_935_406, 5_373)
+    assert "38,031,935,406 B" in cli(line).out
+
+
+def said(cli: Any, options: str) -> tuple[str, str]:
+    """The sentence, and the notes as one text."""
+    document = json.loads(cli(f"capacity {options} -f json").out)
+    return " ".join(cli(f"capacity {options}").out.split("\nnote:")[0].split("\n\n")[-1].split()), " ".join(
+        document["notes"]
+    )
+
+
+def test_requests_asked_for_are_held_by_the_first_layout(cli: Any) -> None:
+    results = cli("capacity --model dsv3 --gpu h200 --for-context 64 --for-requests 70000 --search -f json").results
+    assert results["requests"] >= 70_000
+    first = results["layouts"][0]
+    assert [first[name] for name in ("tp", "dp", "dcp", "pp")] == [results[name] for name in ("tp", "dp", "dcp", "pp")]
+    assert any(one["unique_tokens"] > results["unique_tokens"] for one in results["layouts"])
+
+
+def test_copies_of_rows_and_keys_are_told_apart(cli: Any) -> None:
+    options = "--model dsv32 --cache-budget 1TiB --gpus 4096 --tp 128 --dcp 128 --engine sglang"
+    sentence, notes = said(cli, options)
+    assert "each latent row is stored once, each indexer key 128 times" in sentence
+    assert "keeps all indexer keys on every rank" in notes
+    sentence, notes = said(cli, "--model dsv32 --cache-budget 1TiB --tp 8 --cache-form expanded")
+    assert "each key and value is stored once, each indexer key 8 times" in sentence
+    assert "an indexer key has none" in notes
+    assert "indexer key" not in " ".join(said(cli, "--model dsv32 --cache-budget 1TiB --tp 8 --dcp 2"))
+
+
+@pytest.mark.parametrize(
+    ("options", "note", "there"),
+    [
+        ("--model dsv32 --gpu h200 --tp 8", "the decode bound is dense attention's", True),
+        ("--model dsv3 --gpu h200 --tp 8", "dense attention's", False),
+        ("--model dsv32 --cache-budget 40GiB", "dense attention's", False),
+        ("--model glm-5.2 --cache-budget 40GiB --pp 4", "hold indexer keys are taken as spread evenly", True),
+        ("--model glm-5.2 --cache-budget 40GiB", "spread evenly", False),
+        ("--model dsv32 --cache-budget 40GiB --pp 4", "spread evenly", False),
+        ("--model kimi-linear-48b --cache-budget 40GiB --pp 4", "layers that cache are taken as spread evenly", True),
+        ("--model gpt-oss-120b --cache-budget 40GiB --pp 4", "cache or have a window are taken as spread", True),
+        ("--model dsv3 --gpu h200 --tp 8 -b 5", "does not fit: 5 requests of 163,840, and 4 fit", True),
+        ("--model dsv3 --gpu h200 --tp 8 -b 4", "does not fit", False),
+        ("--model dsv3 --gpu h200 --tp 8 -s 1m", "does not fit: 1 request of 1,048,576, and not one fits", True),
+        ("--model dsv32 --gpu h200 --tp 8 --engine vllm@0.26", "besides for sparse attention was not read", True),
+        ("--model dsv32 --gpu h200 --tp 8 --engine vllm@0.29", "besides for sparse attention", False),
+        ("--model dsv3 --gpu h200 --tp 8 --engine vllm@0.26", "besides for sparse attention", False),
+        ("--model dsv3 --gpu h200", "No decode bound (null): nothing fits.", True),
+        ("--model dsv3 --cache-budget 40GiB", "MTP layers (1) are left out", True),
+        ("--model dsv3 --cache-budget 40GiB --mtp-layers 1", "are left out", False),
+        ("--model hy4-preview --cache-budget 40GiB", "is not known: requests are taken as 4,096 long", True),
+        ("--model hy4-preview --cache-budget 40GiB -s 8k", "requests are taken as", False),
+    ],
+)
+def test_notes(options: str, note: str, there: bool, cli: Any) -> None:
+    assert (note in said(cli, options)[1]) == there
+
+
+def test_a_model_of_unknown_length_where_no_workspace_hangs_on_it(cli: Any) -> None:
+    line = "capacity --model hy4-preview --gpu h200 --engine sglang --context 128k --tp 8 --weight-bytes 0.5 -f json"
+    document = json.loads(cli(line).out)
+    assert document["results"]["context"] == 131_072
+    assert document["inputs"]["max_model_len"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            "--model dsv3 --cache-budget 40GiB --for-context 1",
+            # pages of 64: 40 GiB // (64 * 70,272 B) requests
+            "1 request of 1 token needs 1 GPU at least; on it 611,191 different tokens fit, or 9,549 requests of 1;"
+            " each is stored once.",
+        ),
+        (
+            "--model dsv3 --cache-budget 40GiB -s 10000000",
+            "611,191 different tokens fit, but not one request of 10,000,000; each is stored once.",
+        ),
+        (
+            "--model dsv3 --cache-budget 70272B -s 64",
+            "1 different token fits, but not one request of 64; each is stored once.",
+        ),
+        ("--model dsv3 --cache-budget 1B", "Nothing fits: the cache given is 1 B, and a token takes 70,272 B."),
+    ],
+)
+def test_sentences(options: str, sentence: str, cli: Any) -> None:
+    assert said(cli, options)[0] == sentence
+
+
+def test_a_search_in_which_nothing_fits_says_so_once(cli: Any) -> None:
+    text = cli("capacity --model dsv3 --gpu h200 --gpus 2 --search").out
+    assert text.count("leave no room") == 1
+    assert "Nothing fits in any layout" in text
+    assert "4 legal layouts (4 hold nothing)" in text  # TP 2 with DCP 1 or 2, DP 2, PP 2
 
 
 def test_search_of_thousands_of_gpus_ends(cli: Any) -> None:

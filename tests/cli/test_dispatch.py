@@ -82,10 +82,24 @@ def test_sglangs_shared_rule(rows: str, more: str, expected: str, cli: Any) -> N
 def test_the_scan_has_its_least_regret_at_the_best_threshold(cli: Any) -> None:
     answer = cli(f"{DSV3} --gpu h200 --rows 1:4096,100:4096,300:20000 --scan")
     scan = {entry["threshold"]: entry for entry in answer.results["scan"]}
-    # 100 queries over 4,096 are better absorbed, 300 over 20,000 better expanded: 100 to 299 lose nothing
-    assert scan[299]["regret_s"] == scan[100]["regret_s"] == 0
-    assert scan[99]["regret_s"] > 0
-    assert scan[300]["regret_s"] > 0
+    # 100 queries over 4,096 are better absorbed, 300 over 20,000 better expanded: 100 to 299 lose nothing, and
+    # nothing changes between two lengths, so that these are tried, and the 512 in force
+    assert list(scan) == [1, 100, 300, 512]
+    assert [entry["in_force"] for entry in scan.values()] == [False, False, False, True]
+    assert scan[100]["regret_s"] == 0
+    assert min(scan[at]["regret_s"] for at in (1, 300, 512)) > 0
+    assert scan[512]["regret_s"] == scan[300]["regret_s"]
+
+
+def test_a_scan_of_many_lengths_is_bounded(cli: Any) -> None:
+    rows = ",".join(f"{queries}:5000" for queries in range(1, 400))
+    scan = cli(f"{DSV3} --gpu h200 --rows {rows} --scan").results["scan"]
+    tried = [entry["threshold"] for entry in scan]
+    assert (len(tried), tried[0], tried[-2:]) == (65, 1, [399, 512])
+
+
+def test_a_scan_needs_a_threshold(cli: Any) -> None:
+    refused(cli("dispatch --model dsv3 --gpu h200 --engine sglang --backend triton --rows 5:9000 --scan"), "threshold")
 
 
 def test_batches_from_files(tmp_path: Path, cli: Any) -> None:
@@ -201,7 +215,7 @@ def test_resolved(options: str, resolved: str | None, cli: Any) -> None:
 
 def test_a_plan_of_chunks(cli: Any) -> None:
     # vllm#50613: 60,000 tokens of context beside 31 requests of 16 are one chunk now
-    chunks = cli("workspace --model dsv3 --rows 1:60000,31x1:16 -f json").results["chunks"]
+    chunks = cli("workspace --model dsv3 --rows 600:60000,31x600:16 -f json").results["chunks"]
     assert [chunk["tokens"] for chunk in chunks] == [60_496]
     assert len(chunks[0]["pieces"]) == 32
     assert cli("workspace --model dsv3 -f json").results["chunks"] is None
@@ -257,11 +271,11 @@ def test_dense_is_what_is_priced_unless_asked(cli: Any) -> None:
 def test_layers_that_reuse_a_choice_score_nothing(cli: Any) -> None:
     """GLM-5.2 indexes on 21 of 78 layers: the regret of a wrong path is that of 21 and of 57 that do not score."""
     line = "dispatch --model glm-5.2 -f json --gpu h200 --sparse --backend FLASHMLA_SPARSE --dtype fp8_ds_mla"
-    batch = cli(f"{line} --rows 300:1748 --threshold 1").results["batch"]
+    answer = cli(f"{line} --rows 2:1000 --threshold 1")
     # expanded, over no more than index_topk keys: the naive path does not score, the absorbed one does on 21 layers
-    assert cli(f"{line} --rows 300:1748 --threshold 1").results["rows"][0]["path"] == "mha"
-    scored = 300 * 1748 + 300 * 301 // 2
-    indexer = max(scored * 2 * 32 * 128 / 989.4e12, 2048 * 132 / 4.8e12)
+    assert paths(answer) == ["mha"]
+    batch = answer.results["batch"]
+    indexer = max((1001 + 1002) * 2 * 32 * 128 / 989.4e12, 1002 * 132 / 4.8e12)
     assert batch["total_regret_s"] == pytest.approx(78 * batch["regret_s"] + 57 * indexer, rel=1e-9)
 
 

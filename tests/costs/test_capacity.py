@@ -339,8 +339,93 @@ def test_a_search_equals_its_points(gpus: int, this: Model) -> None:
 def test_fixed_axes_are_kept() -> None:
     found = search(on_h200(), 16, STEP, {"tp": 4, "pp": 2})
     assert {(one.tp, one.pp) for one in found.layouts} == {(4, 2)}
-    with pytest.raises(InputError, match="no layout"):
-        search(on_h200(), 16, STEP, {"tp": 3})
+
+
+@pytest.mark.parametrize(
+    ("gpus", "fixed", "ep", "why"),
+    [
+        (8, {"tp": 3}, None, "TP 3 does not divide the 128 heads"),
+        (8, {"tp": 16}, None, "TP 16 does not divide --gpus 8"),
+        (16, {"dp": 3}, None, "DP 3 does not divide --gpus 16"),
+        (8, {"tp": 4, "dp": 4}, None, "TP 4 x DP 4 = 16 does not divide --gpus 8"),
+        (8, {"tp": 2, "dp": 2, "pp": 1}, None, "TP 2 x DP 2 x PP 1 are 4 GPUs; --gpus says 8"),
+        (8, {"dcp": 16}, None, "DCP 16 divides no TP that DeepSeek-V3 can have on 8 GPUs"),
+        (8, {"dcp": 4, "dp": 4}, None, "DCP 4 divides no TP .* on 8 GPUs, DP 4"),
+        (8, {"tp": 4, "dcp": 8}, None, "DCP 8 does not divide TP 4"),
+        (128, {"pp": 64}, None, "PP 64 is more than the 61 layers"),
+        (4096, {"tp": 2, "dp": 1, "dcp": 2}, None, "PP 2048 is more than the 61 layers"),  # 4096 / (2 * 1)
+        (67, {"dp": 1}, None, "PP 67 is more than the 61 layers.*TP 67 does not divide"),
+        (8, {}, 3, "EP 3 divides no stage of any layout of --gpus 8"),
+        (8, {"tp": 2, "dp": 2}, 3, "EP 3 does not divide the GPUs of a stage: 4"),
+        (None, {"tp": 3}, None, "TP 3 does not divide the 128 heads"),
+        (None, {"dcp": 3}, None, "DCP 3 divides no TP that DeepSeek-V3 can have on up to 4,096 GPUs"),
+        (None, {"tp": 8, "dcp": 16}, None, "DCP 16 does not divide TP 8"),
+        (None, {"pp": 100}, None, "PP 100 is more than the 61 layers"),
+        (None, {"tp": 128, "pp": 61}, None, "TP 128 x PP 61 are 7,808 GPUs; at most 4,096"),
+        (None, {"dcp": 128, "pp": 61}, None, "DCP 128 divides no TP .* on up to 4,096 GPUs, PP 61"),
+        (None, {"tp": 8}, 4095, "EP 4,095 divides no stage"),  # 8 * 4095 GPUs at least
+    ],
+)
+def test_axes_that_no_layout_has_are_named(gpus: int | None, fixed: dict[str, int], ep: int | None, why: str) -> None:
+    this = plan(ep=ep)
+    with pytest.raises(InputError, match=why):
+        _ = fewest_gpus(this, 1, STEP, fixed) if gpus is None else search(this, gpus, STEP, fixed)
+
+
+def test_axes_of_a_model_whose_kv_heads_shard() -> None:
+    # 8 KV heads: two copies of each at TP 16 are the first that DCP 2 can spread
+    llama = model(LLAMA3_70B, 80)
+    with pytest.raises(InputError, match="DCP 2 divides no number of copies of a KV head"):
+        search(plan(llama), 8, STEP, {"dcp": 2})
+    assert search(plan(llama), 16, STEP, {"dcp": 2}).tp == 16
+
+
+def test_a_search_for_requests_takes_a_layout_that_holds_them() -> None:
+    # a page of 64 rows in 61 layers is 64 * 70,272 B; under DCP 8 a rank keeps ceil(64 / 8) = 8 rows of a request in a
+    # page of its own, so TP 8 / DCP 8 has 8 times the tokens of one GPU and no more requests. PP 8 has
+    # ceil(61 / 8) = 8 layers on a stage: 61 / 8 times the requests of one GPU.
+    page = 64 * 61 * 1152
+    this = plan(budget=10 * page, context=64)
+    most = search(this, 8, STEP, {"dp": 1})
+    assert (most.tp, most.dcp, most.unique_tokens, most.requests) == (8, 8, 8 * 640, 10)
+    found = search(this, 8, STEP, {"dp": 1}, requests=76)
+    assert (found.tp, found.dcp, found.pp, found.requests) == (1, 1, 8, 76)  # 10 * 61 // 8 requests
+    assert len(found.layouts) == len(most.layouts)
+    assert found.layouts[0].reason is None
+    by_axes = {(one.tp, one.dcp, one.pp): one.reason for one in found.layouts}
+    assert by_axes[8, 8, 1] == "requests that fit: 10 of 76"
+
+
+def test_the_best_of_the_fewest_gpus_is_the_searchs() -> None:
+    this = on_h200(context=64)
+    found = fewest_gpus(this, 70_000, STEP, {})
+    assert found is not None
+    cost = search(this, found.gpus, STEP, {}, requests=70_000)
+    assert Placement(cost.tp, cost.dp, cost.dcp, cost.pp) == found
+    assert (cost.requests or 0) >= 70_000
+
+
+def test_copies_of_indexer_keys() -> None:
+    # SGLang spreads rows over DCP and keeps all keys on every rank: 128 / 128 rows, 128 keys
+    cost = cost_of(plan(V32, indexer_whole=True), tp=128, dcp=128)
+    assert (cost.copies, cost.indexer_copies) == (1, 128)
+    assert cost.cluster_stored_bytes == cost.unique_tokens * 61 * (1152 + 128 * 132)
+    cost = cost_of(plan(V32), tp=8, dcp=2)
+    assert (cost.copies, cost.indexer_copies) == (4, 4)
+    cost = cost_of(plan(V32, form=EXPANDED), tp=8)  # heads shard, keys do not
+    assert (cost.copies, cost.indexer_copies) == (1, 8)
+    assert cost_of(plan(), tp=8).indexer_copies is None
+
+
+def test_a_budget_smaller_than_a_token() -> None:
+    cost = cost_of(plan(budget=70_271))
+    assert cost.unique_tokens == 0
+    assert cost.layouts[0].reason == "the cache as given is smaller than a token"
+    assert cost.total_decode_bound_s is cost.layouts[0].total_decode_bound_s is None
+    assert cost_of(plan(budget=70_272)).unique_tokens == 1
+    searched = search(plan(budget=8 * 1152 - 1), 8, STEP, {})  # 8 layers on the largest of 8 stages
+    assert {one.total_decode_bound_s for one in searched.layouts} == {None}
+    assert searched.unique_tokens == 0
 
 
 def test_all_legal_placements_are_those_of_each_number() -> None:
@@ -406,8 +491,16 @@ def test_the_bound_takes_the_larger_dp_group() -> None:
 
 @pytest.mark.parametrize(
     "this",
-    [on_h200(), on_h200(V32), on_h200(load_model("kimi-k2.5")), plan(), plan(form=EXPANDED), on_h200(ep=2)],
-    ids=["dsv3", "dsv3.2", "kimi", "given", "expanded", "ep"],
+    [
+        on_h200(),
+        on_h200(V32),
+        on_h200(load_model("kimi-k2.5")),
+        plan(),
+        plan(form=EXPANDED),
+        on_h200(ep=2),
+        plan(V32, indexer_whole=True),
+    ],
+    ids=["dsv3", "dsv3.2", "kimi", "given", "expanded", "ep", "keys kept whole"],
 )
 def test_formulas_give_the_figures(this: Plan) -> None:
     for tp, dp, pp in product((2, 8), (1, 3), (1, 3)):

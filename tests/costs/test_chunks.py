@@ -24,6 +24,14 @@ def test_sglang_divides_among_all_rows() -> None:
     assert len(equal_chunks(VECTOR, 131_072, sharers=32)) == 15
 
 
+def test_who_takes_a_share() -> None:
+    # 100 rows more that have no prefix: in vLLM 0.26 (mla_attention.py:1533-1540) they are no prefills with context
+    more = VECTOR + [0] * 100
+    assert len(equal_chunks(more, 65_536, 16)) == 30
+    # SGLang divides by the batch: 131,072 // 132 = 992; 60 * 992 = 59,520, so ceil(60,000 / 992) = 61
+    assert len(equal_chunks(more, 131_072, sharers=132)) == 61
+
+
 def test_a_split_is_on_a_page() -> None:
     # 100 rows, pages of 64: 70 + 30 fit, so the second row gives nothing before its first page boundary
     chunks = greedy_chunks([70, 200], 100, 64)

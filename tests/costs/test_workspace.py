@@ -13,6 +13,7 @@ import pytest
 from mla_calc.costs.cache import cache_cost
 from mla_calc.costs.layouts import load_layout
 from mla_calc.costs.workspace import VLLM, SparseScratch, expansion_cost, workspace_cost, workspace_rows
+from mla_calc.engines.load import load_engine
 from mla_calc.models.attention import Indexer
 from tests.shapes import DSV3, NOPE, UNEVEN, model
 
@@ -229,6 +230,28 @@ def test_what_sparse_backends_keep_besides() -> None:
     assert besides(163_840) == (943_718_400, 865_075_200)
     assert besides(262_144) == (5 * 262_144 * 1152, 40 * 262_144 * 132)
     assert besides(262_145) == (2 * 262_145 * 1152, 16 * 262_145 * 132)
+
+
+def test_what_was_not_read_of_a_release_is_not_zero() -> None:
+    # V3.2 takes 70,272 + 61 * 132 = 78,324 B a token; 72 MiB and 4 GiB, nothing known besides
+    sizes = {"max_model_len": DSV3_LENGTH, "cache_bytes_per_token": 78_324}
+    unread = replace(VLLM, sparse_scratch=None)
+    cost = workspace_cost(DSV3, **sizes, rule=unread, indexer=V32)
+    assert (cost.sparse_prefill_bytes, cost.indexer_buffer_bytes) == (None, None)
+    assert cost.held_bytes == 4_370_464_768 == 72 * 2**20 + 4 * GIB
+    assert cost.cache_tokens_worth == 55_799
+    # a dense model has none to read
+    dense = workspace_cost(DSV3, **sizes, rule=unread)
+    assert (dense.sparse_prefill_bytes, dense.indexer_buffer_bytes) == (0, 0)
+
+
+def test_the_rule_without_an_engine_is_that_of_0_33() -> None:
+    preset = load_engine("vllm@0.33").workspace
+    assert preset
+    assert preset.sparse_scratch
+    assert VLLM.sparse_scratch
+    assert replace(VLLM, sparse_scratch=None, source="") == replace(preset, sparse_scratch=None, source="")
+    assert replace(VLLM.sparse_scratch, source="") == replace(preset.sparse_scratch, source="")
 
 
 def test_a_page_for_every_request_before_0_28() -> None:
