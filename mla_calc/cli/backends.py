@@ -10,6 +10,7 @@ from ..engines.batch import Resolution
 from ..engines.load import load_engine
 from ..engines.preset import Engine
 from ..engines.rules import rules_of
+from ..errors import InputError
 from ..report.record import Cell, Report, Table, plain
 from ..report.write import emit
 from . import options
@@ -20,6 +21,7 @@ app = options.command_app()
 
 @app.command()
 def backends(
+    ctx: typer.Context,
     engine: EngineName = "vllm",
     model: Annotated[
         str | None,
@@ -38,6 +40,8 @@ def backends(
 ) -> None:
     """An engine's MLA backends, and the ladder resolved: the one taken, and what refused those above it."""
     loaded = load_engine(engine)
+    if model is None:
+        _refuse_without_model(ctx)
     resolution = None
     title = "inventory"
     inputs: dict[str, Any] = {"engine": loaded.name, "model": None}
@@ -49,6 +53,17 @@ def backends(
         inputs |= {"model": situation.model.name, "gpu": situation.gpu.name if situation.gpu else None}
         inputs |= {"cc": situation.compute_capability, "tp": situation.tp, "dtype": situation.cache_dtype}
     emit(_report(loaded, resolution, title, inputs), format_name, output, explain)
+
+
+OF_A_MODEL = ("gpu", "cc", "tp", "dtype", "block_size", "dcp", "aiter")
+"""Options that resolve the ladder, which takes a model."""
+
+
+def _refuse_without_model(ctx: typer.Context) -> None:
+    for name in OF_A_MODEL:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name.replace('_', '-')} resolves the ladder for a model: give --model")
 
 
 def _report(engine: Engine, resolution: Resolution | None, title: str, inputs: dict[str, Any]) -> Report:
@@ -83,6 +98,7 @@ def _inventory(engine: Engine) -> list[dict[str, Any]]:
                 "kind": backend.kind,
                 "platform": backend.platform,
                 "compute_capability_major": list(backend.compute_capability_major),
+                "gates_read": backend.gates_read,
                 "decode_threshold": plain(backend.decode_threshold),
                 "query_len_support": backend.query_len_support,
                 "kv_cache_dtypes": plain(backend.kv_cache_dtypes),
@@ -146,6 +162,8 @@ def _threshold(threshold: Any) -> str:
 def _majors(entry: dict[str, Any]) -> str:
     if entry["platform"] != "cuda":
         return str(entry["platform"])
+    if not entry["gates_read"]:
+        return "-"
     return ", ".join(f"{major}.x" for major in entry["compute_capability_major"]) or "any"
 
 

@@ -66,7 +66,12 @@ def _csv_rows(path: Path) -> Iterator[Row]:
         missing = [name for name in COLUMNS if name not in (lines.fieldnames or ())]
         if missing:
             raise InputError(f"{path}: has no column {missing[0]!r}; queries and prefix are needed")
+        repeated = [name for name in COLUMNS if (lines.fieldnames or []).count(name) > 1]
+        if repeated:
+            raise InputError(f"{path}: has the column {repeated[0]!r} more than once")
         for line in lines:
+            if None in line:
+                raise InputError(f"{path}:{lines.line_num}: has more values than there are columns")
             yield _row(line["queries"] or "", line["prefix"] or "", f"{path}:{lines.line_num}")
     except csv.Error as error:
         raise InputError(f"{path}:{lines.line_num}: not valid CSV: {error}") from None

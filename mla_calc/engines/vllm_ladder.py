@@ -170,6 +170,8 @@ def _ladder(engine: Engine, ask: Ask, aiter: bool) -> Ladder:
             and (ladder.aiter is None or ladder.aiter == aiter)
         ):
             return ladder
+    if not engine.ladder:
+        raise InputError(f"{engine.name}: which backends it takes was not read", next(iter(engine.notes), None))
     raise InputError(f"{engine.name}: no ladder was read for {ask.platform} {ask.on}")
 
 

@@ -47,7 +47,7 @@ def sparse_rest(rest: Sequence[Row], setting: Setting) -> Decision:
     ahead = f"the longest prefill has {longest:,} keys > index_topk {indexer.topk:,}"
     reason = _no_mask(prefill, setting)
     if reason is not None:
-        return Decision("absorbed", f"{ahead}, and no masked MHA: {reason}")
+        return Decision("absorbed", f"{ahead}, and no masked MHA, since {reason}: absorbed")
     return _masked(rest, longest, ahead, prefill, setting)
 
 

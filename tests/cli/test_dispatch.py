@@ -127,6 +127,8 @@ def test_batches_from_files(tmp_path: Path, cli: Any) -> None:
         ("floats.json", "[[1.5, 2]]", "row 0"),
         ("bools.json", "[[true, 2]]", "row 0"),
         ("keys.json", '[{"q": 1}]', "row 0"),
+        ("twice.csv", "queries,queries,prefix\n1,2,3\n", "more than once"),
+        ("long.csv", "queries,prefix\n1,2,3\n", "long.csv:2"),
     ],
 )
 def test_bad_batches(name: str, text: str, word: str, tmp_path: Path, cli: Any) -> None:
@@ -163,6 +165,11 @@ def test_bad_batches(name: str, text: str, word: str, tmp_path: Path, cli: Any) 
         ("dispatch --model llama3-70b --gpu h200 --rows 1:5", ["GQA"]),
         ("backends --engine vllm@0.1", ["vllm@0.1"]),
         ("backends --model dsv3", ["--gpu", "--cc"]),
+        ("backends --gpu h200", ["--gpu", "--model"]),
+        ("backends --dtype q", ["--dtype", "--model"]),
+        ("dispatch --model dsv3 --engine vllm@0.26 --gpu h200 --rows 1:5", ["not read"]),
+        ("dispatch --model dsv3 --engine sglang --gpu h200 --dtype nvfp4_ds_mla --rows 1:5", ["nvfp4_ds_mla"]),
+        ("backends --model dsv3 --engine sglang --gpu h200 --dtype q4_0", ["q4_0"]),
         ("workspace --model dsv3 --engine sglang --rows-cap 5", ["--rows-cap"]),
         ("workspace --model dsv3 --tp 8 --dcp 3", ["--dcp 3"]),
         ("workspace --model dsv3 --rows 1:5:6", ["5:6"]),
@@ -307,3 +314,50 @@ def test_aiter_changes_the_backend_on_rocm(cli: Any) -> None:
 def test_the_rule_is_sourced(cli: Any) -> None:
     sources = json.loads(cli(f"{DSV3} --gpu h200 --rows 1:9000").out)["sources"]
     assert "vllm 0.33.0, vllm/v1/attention/backends/mla/flashattn_mla.py" in " ".join(sources)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        # vllm 0.33.0 v1/attention/ops/flashmla.py: the dense kernel refuses all but 9.x
+        ("--model dsv3 --gpu b200 --backend FLASHMLA", ["would refuse FLASHMLA", "10"]),
+        ("--model dsv3 --gpu h200 --backend FLASH_ATTN_MLA --dtype fp8", ["would refuse", "fp8"]),
+        ("--model dsv3 --gpu h200 --backend CPU_MLA", ["would refuse", "cpu"]),
+        ("--model dsv3 --gpu h200 --backend FLASHMLA_SPARSE", ["would refuse", "sparse"]),
+        ("--model dsv3 --engine sglang --gpu h200 --backend dsa", ["would refuse", "indexer"]),
+        ("--model dsv3 --gpu h200 --tp 8 --dcp 8", ["DCP", "without it"]),
+    ],
+)
+def test_what_has_to_be_said_of_a_choice(line: str, words: list[str], cli: Any) -> None:
+    notes = " ".join(json.loads(cli(f"dispatch -f json {line} --rows 1:4096").out)["notes"])
+    assert [word for word in words if word not in notes] == []
+
+
+def test_nothing_is_said_of_what_the_engine_takes(cli: Any) -> None:
+    notes = " ".join(json.loads(cli(f"{DSV3} --gpu h200 --backend FLASH_ATTN_MLA --rows 1:4096").out)["notes"])
+    assert "refuse" not in notes
+    assert "stores" not in notes
+
+
+@pytest.mark.parametrize(
+    ("line", "row_bytes"),
+    [
+        # on Hopper DSA's fp8 rows are the scaled ones of 656 B, in vLLM and in SGLang; raw on Blackwell in SGLang
+        ("--model dsv32 --gpu h200 --dtype fp8", 656),
+        ("--model dsv32 --gpu h200 --dtype fp8 --engine sglang", 656),
+        ("--model dsv32 --gpu b200 --dtype fp8 --engine sglang", 576),
+        ("--model dsv3 --gpu h200 --dtype fp8", 576),
+        ("--model dsv3 --gpu h200", 1152),
+    ],
+)
+def test_the_rows_that_are_stored_are_priced(line: str, row_bytes: int, cli: Any) -> None:
+    moved = cli(f"dispatch -f json {line} --rows 1:4095").results["rows"][0]["absorbed"]["bytes"]
+    # beside 4,096 rows: q_fold 128 x (128 + 512), attention 128 x (2 x 512 + 64), v_up 128 x (512 + 128) values
+    assert moved == 4096 * row_bytes + 2 * 128 * (640 + 1088 + 640)
+
+
+def test_a_batch_of_one_takes_what_flops_says(cli: Any) -> None:
+    for queries, prefix, path in ((600, 9000, "naive"), (1, 4096, "absorbed"), (100, 4096, "absorbed")):
+        batch = cli(f"{DSV3} --gpu h200 --rows {queries}:{prefix}").results["batch"]
+        step = cli(f"flops --model dsv3 --gpu h200 --queries {queries} --context {queries + prefix} -f json").results
+        assert batch["chosen_bound_s"] == pytest.approx(step[path]["bound_s"], rel=1e-12)
