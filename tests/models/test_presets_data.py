@@ -196,7 +196,7 @@ def test_a_preset_is_tidy_text(path: Path):
     assert all(len(line) <= 110 and line == line.rstrip() for line in lines)
     order = list(Model.__dataclass_fields__)
     order.remove("notes")
-    order.insert(order.index("expect") + 1, "notes")
+    order.insert(order.index("errata") + 1, "notes")
     keys = list(read_mapping(path))
     assert keys == sorted(keys, key=order.index)
 
