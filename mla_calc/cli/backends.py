@@ -138,11 +138,15 @@ def _tables(engine: Engine, results: dict[str, Any]) -> list[Table]:
     return [*tables, Table(("class", "inherits"), chain)] if chain else tables
 
 
+SHORT_KINDS = {"deepseek_v4": "V4", "deepseek_v41": "V4.1"}
+"""Kinds that take a shorter name in the table, so that the names of backends fit 80 columns."""
+
+
 def _backend_table(inventory: list[dict[str, Any]]) -> Table:
     rows = tuple(
         (
             Cell(f"inventory[{index}].name", "text"),
-            Cell(f"inventory[{index}].kind", "text"),
+            SHORT_KINDS.get(entry["kind"], entry["kind"]),
             _threshold(entry["decode_threshold"]),
             Cell(f"inventory[{index}].query_len_support", "text"),
             _majors(entry),

@@ -29,6 +29,8 @@ def read_rows(text: str) -> tuple[Row, ...]:
     Raises:
         InputError: a row that is not understood, no row, or too many of them.
     """
+    if not text.strip():
+        raise InputError(f"--rows {shown(text)}: holds no row")
     path = Path(text)
     suffix = path.suffix.lower()
     if suffix in (".csv", ".json"):
@@ -43,9 +45,11 @@ def read_rows(text: str) -> tuple[Row, ...]:
 
 
 def _listed(entry: str) -> list[Row]:
+    if not entry.strip():
+        raise InputError("--rows: an entry between commas is empty")
     match = _REPEATED.fullmatch(entry.strip())
     pair = match[2] if match else entry
-    count = parse_count(match[1], "--rows", most=MAX_ROWS) if match else 1
+    count = parse_count(match[1], "--rows, repeats", most=MAX_ROWS) if match else 1
     queries, colon, prefix = pair.partition(":")
     if not colon:
         raise InputError(f"--rows {shown(entry)}: a row is queries:prefix, such as 1:4096 or 8x1:4096")

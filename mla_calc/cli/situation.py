@@ -43,7 +43,8 @@ def situation_of(
         InputError: a value that is not understood, both a GPU and a capability, or neither.
     """
     loaded = load_model(model)
-    request.mla_of(loaded, "engines' rules")
+    if loaded.mla is None:
+        raise InputError(f"{loaded.name} is {request.kind(loaded)} (no kv_lora_rank): MLA backends are not for it")
     ranks, shards = parse_count(tp, "--tp", most=request.MAX_TP), parse_count(dcp, "--dcp", most=request.MAX_TP)
     check_tp(loaded, ranks)
     if ranks % shards:
@@ -64,7 +65,7 @@ def situation_of(
 def _device(gpu: str | None, cc: str | None) -> tuple[GPU | None, str | None]:
     """The GPU, or the compute capability that stands for one."""
     if gpu is not None and cc is not None:
-        raise InputError("--gpu and --cc say the same: give one of them")
+        raise InputError("--gpu and --cc both name a device: give one of them")
     if cc is not None:
         if not _CAPABILITY.fullmatch(cc.strip()):
             raise InputError(f"--cc {shown(cc)}: a compute capability is expected, such as 9.0")

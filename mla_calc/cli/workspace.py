@@ -254,15 +254,16 @@ def _list_table(costs: Sequence[WorkspaceCost | ExpansionCost], *, sparse: bool,
         if sparse:  # of a dense model it is latent and reserved, which stand there
             columns.append(("held", "held_bytes", "binary"))
         columns += [
-            ("worth, tokens", "cache_tokens_worth", "integer"),
-            ("given back", "cache_tokens_given_back", "integer"),
+            ("worth", "cache_tokens_worth", "integer"),
+            ("freed", "cache_tokens_given_back", "integer"),
         ]
     else:
         columns += [("kv_nope", "kv_nope_bytes", "binary"), ("keys", "k_bytes", "binary")]
     if with_chunks:
         columns.append(("chunks", "chunk_count", "integer"))
     rows = tuple(tuple(Cell(f"[{index}].{path}", kind) for _, path, kind in columns) for index in range(len(costs)))
-    return Table(tuple(name for name, _, _ in columns), rows)
+    caption = "per rank; worth and freed in tokens of cache" if isinstance(costs[0], WorkspaceCost) else "per rank"
+    return Table(tuple(name for name, _, _ in columns), rows, caption)
 
 
 def _sentence(cost: WorkspaceCost | ExpansionCost, chunks: tuple[Chunk, ...] | None, single: bool) -> str:
