@@ -177,14 +177,14 @@ def _tables(case: Case, costs: Sequence[RowCost], scanned: list[dict[str, Any]] 
     )
     named = ("absorbed", "naive", "regret") if timed else ("absorbed", "naive")
     caption = "per rank and layer, weights left out"
-    tables = [Table(("queries", "prefix", "path", *named), rows, caption), _rule_table(costs)]
+    tables = [Table(("queries", "prefix", "path", *named), rows, caption), _rule_table(costs[:MOST_SHOWN])]
     if scanned:
         tables.append(_scan_table(scanned))
     return tables
 
 
 def _rule_table(costs: Sequence[RowCost]) -> Table:
-    """Every rule once, with the rows that it decided."""
+    """Every rule once, with the rows among those listed that it decided."""
     decided: dict[str, list[int]] = {}
     for index, cost in enumerate(costs):
         decided.setdefault(cost.rule, []).append(index)

@@ -79,17 +79,21 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every row's kernels on both paths, without weights, and the weights' bytes of each kernel."""
+    """A batch before anything is decided about it."""
 
     rows: tuple[Row, ...]
     setting: Setting
     kernels: Mapping[str, tuple[tuple[Kernel, ...], ...]]
+    """Every row's kernels on both paths, without weights."""
     weights: Mapping[str, tuple[int, ...]]
+    """The weights' bytes of each kernel."""
+    best_s: float | None
+    """See :func:`best_bound_s`; ``None`` without a GPU."""
 
 
 def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
     """Count both paths of every row once; what is decided about them is priced from this."""
-    return Table(
+    table = Table(
         rows=tuple(rows),
         setting=setting,
         kernels={name: tuple(row_kernels(name, row, setting) for row in rows) for name in setting.paths},
@@ -97,7 +101,9 @@ def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
             name: tuple(kernel.weight_bytes for kernel in row_kernels(name, Row(1, 1), setting, weight_bytes=2))
             for name in setting.paths
         },
+        best_s=None,
     )
+    return replace(table, best_s=best_bound_s(table, setting.ceilings)) if setting.ceilings else table
 
 
 def price_rows(table: Table, decisions: Sequence[Decision]) -> tuple[RowCost, ...]:
@@ -115,9 +121,9 @@ def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
     sums = _sums(table, chosen)
     setting = table.setting
     taken = best = None
-    if setting.ceilings:
+    if setting.ceilings and table.best_s is not None:
         taken = _bound_s(sums, setting.ceilings)
-        best = min(taken, best_bound_s(table, setting.ceilings))
+        best = min(taken, table.best_s)
     lost = None if taken is None or best is None else _lost(taken, best)
     return BatchCost(
         queries=sum(row.queries for row in table.rows),

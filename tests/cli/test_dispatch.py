@@ -361,3 +361,12 @@ def test_a_batch_of_one_takes_what_flops_says(cli: Any) -> None:
         batch = cli(f"{DSV3} --gpu h200 --rows {queries}:{prefix}").results["batch"]
         step = cli(f"flops --model dsv3 --gpu h200 --queries {queries} --context {queries + prefix} -f json").results
         assert batch["chosen_bound_s"] == pytest.approx(step[path]["bound_s"], rel=1e-12)
+
+
+def test_a_long_batch_lists_the_rules_of_the_rows_that_it_lists(cli: Any) -> None:
+    rows = ",".join(f"{queries}:5000" for queries in range(1, 101))
+    answer = cli(f"dispatch --model dsv3 --gpu h200 --rows {rows}")
+    assert answer.code == 0
+    assert "40 queries <= FLASH_ATTN_MLA's threshold" in answer.out
+    assert "41 queries <=" not in answer.out
+    assert "The first 40 of 100 rows are listed; the JSON has all." in answer.out
