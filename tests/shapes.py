@@ -6,8 +6,11 @@ plain Python integers and one letter per symbol. Nothing in this file calls the 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
+from mla_calc.costs.intervals import Interval
 from mla_calc.hardware.roofline import Ceilings
 from mla_calc.models.attention import GQA, MLA, Indexer, Model, Windowed
 
@@ -182,3 +185,17 @@ def ceilings() -> st.SearchStrategy[Ceilings]:
 
 def divisors(number: int) -> list[int]:
     return [tp for tp in range(1, number + 1) if number % tp == 0]
+
+
+def spelled_out(intervals: tuple[Interval, ...], last: int) -> list[str]:
+    """The winner of every Q from 1 to ``last``; intervals have to follow one another without a gap."""
+    assert intervals[0].from_queries == 1
+    for before, after in pairwise(intervals):
+        assert before.to_queries is not None
+        assert after.from_queries == before.to_queries + 1
+        assert before.path != after.path
+    found: list[str] = []
+    for interval in intervals:
+        end = last if interval.to_queries is None else min(interval.to_queries, last)
+        found += [interval.path] * (end - interval.from_queries + 1)
+    return found

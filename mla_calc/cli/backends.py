@@ -60,10 +60,10 @@ OF_A_MODEL = ("gpu", "cc", "tp", "dtype", "block_size", "dcp", "aiter")
 
 
 def _refuse_without_model(ctx: typer.Context) -> None:
+    given = options.given(ctx)
     for name in OF_A_MODEL:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} resolves the ladder for a model: give --model")
+        if name in given:
+            raise InputError(f"{options.spelled(name)} resolves the ladder for a model: give --model")
 
 
 def _report(engine: Engine, resolution: Resolution | None, title: str, inputs: dict[str, Any]) -> Report:

@@ -128,7 +128,7 @@ def capacity(
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     form = request.cache_form(cache_form, pad_head_dim)
     workspace = named.workspace is not None and isinstance(cached_attention(loaded, form), MLA)
-    for name, why in _unused(loaded, named, form, given := _given(ctx)).items():
+    for name, why in _unused(loaded, named, form, given := options.given(ctx)).items():
         if name in given:
             raise InputError(f"--{name.replace('_', '-')} does not count here: {why}")
     memory = _memory(chosen, cache_budget, reserve)
@@ -228,12 +228,6 @@ def _unused(model: Model, engine: Engine, form: Form, given: frozenset[str]) -> 
         if "cache_budget" in given:
             found["weight_bytes"] = f"without weights to place it is {needs}"
     return found
-
-
-def _given(ctx: typer.Context) -> frozenset[str]:
-    """The options of the command line, by their Python names."""
-    sources = {item.name: ctx.get_parameter_source(item.name) for item in ctx.command.params if item.name}
-    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
 
 
 def _longest(text: str | None, model: Model, needed: bool) -> int | None:

@@ -20,7 +20,7 @@ from ..errors import InputError, shown
 from ..report.write import emit
 from ..sizes import parse_count
 from . import options, request
-from .dispatch_report import Case, explanations, report_of, threshold_of
+from .dispatch_report import Case, explanations, report_of
 from .rows import read_rows
 from .situation import Aiter, Cc, EngineName, situation_of
 
@@ -131,12 +131,12 @@ OPTIONS_OF = {
 
 def _refuse_foreign(ctx: typer.Context, engine: Engine) -> None:
     """Refuse an option that the engine does not know."""
+    given = options.given(ctx)
     foreign = [name for owner, names in OPTIONS_OF.items() if owner != engine.engine for name in names]
     for name in foreign:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if name in given:
             raise InputError(
-                f"--{name.replace('_', '-')} is no option of {engine.name}",
+                f"{options.spelled(name)} is no option of {engine.name}",
                 "a verification of drafts takes the branch of --mode decode" if name == "spec_tokens" else None,
             )
 
@@ -202,7 +202,7 @@ def _scan(case: Case) -> list[dict[str, Any]]:
     """The batch's regret at the thresholds that change anything, and at the one in force."""
     if case.setting.ceilings is None:
         raise InputError("--scan compares times: give --gpu")
-    in_force = threshold_of(case)
+    in_force = rules_of(case.engine).threshold(case.engine, case.backend, case.situation)
     if in_force is None:
         raise InputError(f"--scan: {case.backend} compares with no threshold")
     vllm = case.engine.engine == "vllm"

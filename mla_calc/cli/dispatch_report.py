@@ -11,7 +11,7 @@ from ..engines.batch import Decision, Resolution, Row
 from ..engines.preset import Engine
 from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
 from ..engines.pricing import Table as PricingTable
-from ..engines.rules import Situation
+from ..engines.rules import Situation, rules_of
 from ..hardware.gpu import GPU
 from ..models.attention import Indexer
 from ..report import format as fmt
@@ -70,7 +70,7 @@ def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str,
         results={
             "backend": case.backend,
             "resolved": case.resolution is not None,
-            "threshold": threshold_of(case),
+            "threshold": rules_of(case.engine).threshold(case.engine, case.backend, case.situation),
             "rows": plain(costs),
             "batch": plain(batch),
             "sparse": _sparse(case),
@@ -138,28 +138,6 @@ def _inputs(case: Case, as_run: bool) -> dict[str, Any]:
         "prefix_threshold": at.prefix_threshold,
         "rows": [f"{row.queries}:{row.prefix}" for row in case.rows],
     }
-
-
-def threshold_of(case: Case) -> int | None:
-    """The constant that the engine compares with here, if there is one."""
-    at, engine = case.situation, case.engine
-    if engine.engine == "vllm":
-        from ..engines.vllm import effective_threshold
-
-        backend = next(backend for backend in engine.backends if backend.name == case.backend)
-        return effective_threshold(
-            engine,
-            backend,
-            heads_per_rank=at.heads_per_rank,
-            major=at.major,
-            spec_tokens=at.spec_tokens,
-            dcp=at.dcp,
-            interleave=at.interleave,
-            override=at.threshold,
-        )[0]
-    if engine.prefix_threshold is None or case.backend not in engine.prefix_threshold.handlers:
-        return None
-    return engine.prefix_threshold.tokens if at.prefix_threshold is None else at.prefix_threshold
 
 
 def _tables(case: Case, costs: Sequence[RowCost], scanned: list[dict[str, Any]] | None) -> list[Table]:

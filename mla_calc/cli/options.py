@@ -67,3 +67,14 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to th
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the formula behind each figure, with its numbers and sources.")
 ]
+
+
+def given(ctx: typer.Context) -> frozenset[str]:
+    """The options that stand on the command line, by their Python names: defaults are not among them."""
+    sources = {item.name: ctx.get_parameter_source(item.name) for item in ctx.command.params if item.name}
+    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+
+
+def spelled(name: str) -> str:
+    """An option as it is typed: ``--max-model-len``."""
+    return "--" + name.replace("_", "-")

@@ -157,11 +157,10 @@ def _sweep_of(command: str, sparse: bool) -> Sweep:
 def _check_options(ctx: typer.Context, command: str, chosen: Sweep) -> None:
     """Refuse an option that this sweep would not look at."""
     used = {option for field in chosen.settings for option in SETTING_OPTIONS[field]} | {*chosen.axes}
+    given = options.given(ctx)
     for parameter in ctx.command.params:
-        name = parameter.name or ""
-        source = ctx.get_parameter_source(name)
-        if name not in used | ALWAYS and source is not None and source.name == "COMMANDLINE":
-            axes = ", ".join(_option(axis) for axis in chosen.axes)
+        if parameter.name in given - used - ALWAYS:
+            axes = ", ".join(options.spelled(axis) for axis in chosen.axes)
             raise InputError(f"{parameter.opts[0]}: `sweep {command}` does not depend on it", f"its axes are {axes}")
 
 
@@ -169,11 +168,7 @@ def _axis(name: str, text: str | None, model: Model) -> tuple[int, ...]:
     if name == "max_model_len":
         return request.max_model_lens(text, model)
     assert text is not None  # every other axis has a default
-    return parse_counts(text, _option(name), most=MOST.get(name, MAX_TOKENS))
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    return parse_counts(text, options.spelled(name), most=MOST.get(name, MAX_TOKENS))
 
 
 def _dropped(dropped: int, total: int) -> str:

@@ -401,6 +401,4 @@ def _explanations(plan: _Plan, costs: list[WorkspaceCost]) -> tuple[Explanation,
     }
     has_rope = bool(plan.model.mla and plan.model.mla.qk_rope_head_dim)
     texts = formulas.workspace_formulas(cost, has_rope, sparse=indexer is not None and plan.rule.sparse_cap)
-    if cost.sparse_prefill_bytes is None:
-        texts["held_bytes"] = formulas.Formula("latent_bytes + reserved_bytes", "what was read of it for this release")
     return request.explanations(texts, names, single=len(costs) == 1)

@@ -280,7 +280,9 @@ def workspace_formulas(cost: WorkspaceCost, has_rope: bool, sparse: bool) -> dic
         ),
         "reserved_rows": Formula(aligned.format(wanted), "the dense rule, also for a DSA model: vllm#57170"),
         "reserved_bytes": Formula(f"reserved_rows * {kv_nope}", f"{VLLM_WORKSPACE}:934-947, the profile run"),
-        "held_bytes": Formula(
+        "held_bytes": Formula("latent_bytes + reserved_bytes", "what was read of it for this release")
+        if cost.sparse_prefill_bytes is None
+        else Formula(
             "latent_bytes + reserved_bytes + sparse_prefill_bytes + indexer_buffer_bytes", "what the cache cannot have"
         ),
         "expansion_ratio": Formula(f"{keys} / ({row} * 2)", CHAPTER + "section 1"),

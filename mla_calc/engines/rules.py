@@ -96,6 +96,8 @@ class Rules:
 
     resolve: Callable[[Engine, Situation], Resolution]
     dispatch: Callable[[Engine, str, Sequence[Row], Situation], tuple[Decision, ...]]
+    threshold: Callable[[Engine, str, Situation], int | None]
+    """The constant that the backend's rule compares with, if there is one."""
     verdict: Callable[[Engine, str, Situation], Verdict]
     backends: Callable[[Engine], tuple[str, ...]]
     """Names that ``--backend`` takes."""
@@ -160,6 +162,21 @@ def _vllm_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situat
     )
 
 
+def _vllm_threshold(engine: Engine, backend: str, at: Situation) -> int:
+    return vllm.effective_threshold(
+        engine,
+        vllm.backend_named(engine, backend),
+        heads_per_rank=at.heads_per_rank,
+        major=at.major,
+        spec_tokens=at.spec_tokens,
+        parallel_drafting=at.parallel_drafting,
+        dcp=at.dcp,
+        interleave=at.interleave,
+        runner=at.runner or engine.model_runner,
+        override=at.threshold,
+    )[0]
+
+
 def _vllm_verdict(engine: Engine, backend: str, at: Situation) -> Verdict:
     refusal, stored = vllm.verdict(
         engine,
@@ -173,6 +190,13 @@ def _vllm_verdict(engine: Engine, backend: str, at: Situation) -> Verdict:
         dcp=at.dcp,
     )
     return Verdict(refusal, stored)
+
+
+def _sglang_threshold(engine: Engine, backend: str, at: Situation) -> int | None:
+    threshold = engine.prefix_threshold
+    if threshold is None or backend not in threshold.handlers:
+        return None
+    return threshold.tokens if at.prefix_threshold is None else at.prefix_threshold
 
 
 def _sglang_verdict(engine: Engine, backend: str, at: Situation) -> Verdict:
@@ -211,7 +235,17 @@ def _sglang_dispatch(engine: Engine, backend: str, rows: Sequence[Row], at: Situ
 
 RULES = {
     "vllm": Rules(
-        _vllm_resolve, _vllm_dispatch, _vllm_verdict, lambda engine: tuple(backend.name for backend in engine.backends)
+        resolve=_vllm_resolve,
+        dispatch=_vllm_dispatch,
+        threshold=_vllm_threshold,
+        verdict=_vllm_verdict,
+        backends=lambda engine: tuple(backend.name for backend in engine.backends),
     ),
-    "sglang": Rules(_sglang_resolve, _sglang_dispatch, _sglang_verdict, sglang.backend_names),
+    "sglang": Rules(
+        resolve=_sglang_resolve,
+        dispatch=_sglang_dispatch,
+        threshold=_sglang_threshold,
+        verdict=_sglang_verdict,
+        backends=sglang.backend_names,
+    ),
 }

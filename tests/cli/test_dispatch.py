@@ -370,3 +370,14 @@ def test_a_long_batch_lists_the_rules_of_the_rows_that_it_lists(cli: Any) -> Non
     assert "40 queries <= FLASH_ATTN_MLA's threshold" in answer.out
     assert "41 queries <=" not in answer.out
     assert "The first 40 of 100 rows are listed; the JSON has all." in answer.out
+
+
+@pytest.mark.parametrize("runner", ["v1", "v2"])
+@pytest.mark.parametrize("more", ["", "--parallel-drafting"])
+def test_the_threshold_printed_is_the_one_that_decides(runner: str, more: str, cli: Any) -> None:
+    """Speculation widens a verified row to 1 + 3 tokens, parallel drafting further where the runner has it."""
+    line = f"{DSV3} --cc 9.0 --backend TRITON_MLA --spec-tokens 3 --runner {runner} {more}"
+    threshold = cli(f"{line} --rows 1:9000").results["threshold"]
+    assert threshold >= 4
+    assert paths(cli(f"{line} --rows {threshold}:9000")) == ["absorbed"]
+    assert paths(cli(f"{line} --rows {threshold + 1}:9000")) == ["mha"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
 
 import pytest
 
@@ -26,7 +25,7 @@ from mla_calc.costs.intervals import Interval, first_naive
 from mla_calc.costs.paths import Work
 from mla_calc.hardware.roofline import Ceilings
 from mla_calc.models.attention import MLA
-from tests.shapes import CHEAP_CORE, DSV3, EVEN_CORES, GPUS, H20, H100, H200, MLAS, winner
+from tests.shapes import CHEAP_CORE, DSV3, EVEN_CORES, GPUS, H20, H100, H200, MLAS, spelled_out, winner
 
 FINITE = {name: mla for name, mla in MLAS.items() if name not in ("even-cores", "cheap-core")}
 
@@ -46,20 +45,6 @@ def flop(mla: MLA, queries: int, context: int, pairs: int) -> tuple[int, int]:
 
 def scan(mla: MLA, context: int, causal: bool, ceilings: Ceilings, last: int, **work: int) -> list[str]:
     return [winner(mla, queries, context, causal, ceilings, **work) for queries in range(1, last + 1)]
-
-
-def spelled_out(intervals: tuple[Interval, ...], last: int) -> list[str]:
-    """The winner of every Q from 1 to ``last``; intervals have to follow one another without a gap."""
-    assert intervals[0].from_queries == 1
-    for before, after in pairwise(intervals):
-        assert before.to_queries is not None
-        assert after.from_queries == before.to_queries + 1
-        assert before.path != after.path
-    found: list[str] = []
-    for interval in intervals:
-        end = last if interval.to_queries is None else min(interval.to_queries, last)
-        found += [interval.path] * (end - interval.from_queries + 1)
-    return found
 
 
 # --- by FLOPs

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,20 @@ from mla_calc.hardware.roofline import Ceilings
 from mla_calc.models.attention import MLA, Indexer
 from mla_calc.models.load import load_model
 from mla_calc.report.record import flattened, lookup, plain
-from tests.shapes import CHEAP_CORE, DSV3, GPUS, H20, H100, UNEVEN, ceilings, divisors, kernel_table, mlas, model
+from tests.shapes import (
+    CHEAP_CORE,
+    DSV3,
+    GPUS,
+    H20,
+    H100,
+    UNEVEN,
+    ceilings,
+    divisors,
+    kernel_table,
+    mlas,
+    model,
+    spelled_out,
+)
 
 V32 = Indexer(heads=64, head_dim=128, topk=2048, layers=61)
 POOLED = Indexer(heads=32, head_dim=128, topk=2048, layers=11, pool=4)
@@ -255,20 +267,6 @@ def test_nothing_is_scored_where_naive_fits() -> None:
 
 
 # --- crossovers
-
-
-def spelled_out(intervals: tuple[Interval, ...], last: int) -> list[str]:
-    """The winner of every Q from 1 to ``last``; intervals have to follow one another without a gap."""
-    assert intervals[0].from_queries == 1
-    for before, after in pairwise(intervals):
-        assert before.to_queries is not None
-        assert after.from_queries == before.to_queries + 1
-        assert before.path != after.path
-    found: list[str] = []
-    for interval in intervals:
-        end = last if interval.to_queries is None else min(interval.to_queries, last)
-        found += [interval.path] * (end - interval.from_queries + 1)
-    return found
 
 
 def winner(table: dict[str, list[tuple[str, int, int]]], roof: Ceilings | None) -> str:
