@@ -15,6 +15,7 @@ from ..costs.crossover import (
     sparse_flop_crossover,
     time_crossover,
 )
+from ..costs.estimated_crossover import EstimatedCrossover, estimated_crossover
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
 from ..costs.sharding import check_tp
@@ -27,7 +28,7 @@ from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
-from . import complete, options, request
+from . import complete, estimates, options, request
 from . import sparse as dsa
 
 app = options.command_app()
@@ -75,6 +76,12 @@ def crossover(
         weight_bytes=request.weight_width(weight_bytes),
     )
     time = time_crossover(mla, axes.context, work, axes.tp, axes.batch, ceilings, indexer=indexer) if ceilings else None
+    points = [(keys, ranks, requests) for keys in axes.context for ranks in axes.tp for requests in axes.batch]
+    estimated = (
+        estimated_crossover(card, mla, work, points, dtype=mma_dtype, cache=layout.name)
+        if card and card.calibration and not indexer
+        else None
+    )
     names = [name.strip() for entry in engine or NEWEST for name in entry.split(",")]
     thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
     inputs = {
@@ -89,7 +96,7 @@ def crossover(
         "engine": names,
         "sparse": sparse,
     }
-    report = _report(loaded, layout, card, flop, time, thresholds, inputs)
+    report = _report(loaded, layout, card, flop, time, estimated, thresholds, inputs)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
     emit(report, format_name, output, explain)
@@ -114,20 +121,27 @@ def _report(
     gpu: GPU | None,
     flop: FlopCrossover | SparseFlopCrossover,
     time: TimeCrossover | None,
+    estimated: EstimatedCrossover | None,
     thresholds: tuple[EngineThreshold, ...],
     inputs: dict[str, Any],
 ) -> Report:
     sources = request.input_sources((model,), (layout,), gpu)
-    results = {"flop": plain(flop), "time": plain(time), "engines": plain(thresholds), "measured": None}
+    results = {
+        "flop": plain(flop),
+        "time": plain(time),
+        "estimated": plain(estimated),
+        "engines": plain(thresholds),
+        "measured": None,
+    }
     return Report(
         command="crossover",
         title=f"{model.name}   {request.geometry(model)}, {layout.name}",
         subtitle=request.gpu_phrase(gpu, inputs["mma_dtype"]) if gpu else "",
         inputs=inputs,
         results=results,
-        tables=tuple(_tables(flop, time, thresholds)),
+        tables=tuple(_tables(flop, time, estimated, thresholds)),
         sentence=_sentence(flop, time, gpu),
-        notes=tuple(_notes(model, flop, gpu, time, thresholds)),
+        notes=(*_notes(model, flop, gpu, time, thresholds), *_estimate_notes(gpu, estimated, inputs["sparse"])),
         sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
         input_sources=sources,
         csv_rows=_csv_rows(results),
@@ -142,22 +156,29 @@ def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         return tuple({"context": row["context"], "flop": row} for row in by_context.values())
     rows = results["time"]["by_context"]
     at = ("context", "tp", "batch")
+    estimated = results["estimated"]["by_context"] if results["estimated"] else [None] * len(rows)
     return tuple(
         {
             **{axis: row[axis] for axis in at},
             "flop": by_context.get((row["context"], row["tp"])) or by_context[row["context"], None],
             "time": {key: value for key, value in row.items() if key not in at},
+            **({"estimated": {key: value for key, value in found.items() if key not in at}} if found else {}),
         }
-        for row in rows
+        for row, found in zip(rows, estimated, strict=True)
     )
 
 
 def _tables(
-    flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, thresholds: tuple[EngineThreshold, ...]
+    flop: FlopCrossover | SparseFlopCrossover,
+    time: TimeCrossover | None,
+    estimated: EstimatedCrossover | None,
+    thresholds: tuple[EngineThreshold, ...],
 ) -> list[Table]:
     tables = [dsa.flop_table(flop) if isinstance(flop, SparseFlopCrossover) else _flop_table(flop)]
     if time:
         tables.append(_time_table(time))
+    if estimated and any(point.searched_from_queries for point in estimated.by_context):
+        tables.append(_estimated_table(estimated))
     engines = tuple(
         (
             item.engine,
@@ -210,6 +231,29 @@ def _time_table(time: TimeCrossover) -> Table:
         )
     headers = ("context", "TP", "batch", "naive from", "causal: from", "causal: which path wins")
     return Table(headers, tuple(rows), "By bound on this GPU, in queries (context is S; causal: P)")
+
+
+def _estimated_table(estimated: EstimatedCrossover) -> Table:
+    rows: list[tuple[str | Cell, ...]] = []
+    for index, point in enumerate(estimated.by_context):
+        at = f"estimated.by_context[{index}]."
+        known = point.searched_from_queries is not None
+        searched = f"{point.searched_from_queries:,} to {point.searched_to_queries:,}" if known else "-"
+        kernels = (Cell(at + "absorbed_kernel", "text"), Cell(at + "naive_kernel", "text"))
+        axes = (Cell(at + axis) for axis in ("context", "tp", "batch"))
+        rows.append((*axes, Cell(at + "first_queries_naive_wins"), searched, *kernels))
+    headers = ("context", "TP", "batch", "naive from", "searched", "absorbed", "naive")
+    return Table(headers, tuple(rows), "By estimate on this GPU, in queries (context is S, pairs causal)")
+
+
+def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, sparse: bool) -> list[str]:
+    if gpu is None:
+        return []
+    if estimated is None:
+        reasons = ["attention is sparse: it was not measured"] if sparse else []
+        return estimates.notes(gpu, (), reasons)
+    sources = [source for point in estimated.by_context for source in point.sources]
+    return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason])
 
 
 def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..costs.flops import FlopsCost, flops_cost
+from ..costs.estimates import Source
+from ..costs.flops import EstimatedPart, FlopsCost, PathCost, flops_cost, with_estimates
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work
 from ..costs.sharding import check_tp
@@ -16,7 +17,7 @@ from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
 from ..report.write import emit
-from . import options, request
+from . import estimates, options, request
 from . import sparse as dsa
 
 app = options.command_app()
@@ -45,7 +46,8 @@ def flops(
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     axes = request.axes(tp, batch, queries, context)
     row, width = latent_row_bytes(layout, mla), request.weight_width(weight_bytes)
-    costs = []
+    costs: list[tuple[Work, FlopsCost]] = []
+    unknown: list[str] = []
     for ranks, requests, new, keys in axes.points():
         check_tp(loaded, ranks)
         work = Work(
@@ -57,8 +59,17 @@ def flops(
             causal=causal,
             weight_bytes=width,
         )
-        costs.append((work, flops_cost(mla, loaded.cached_layers, work, ceilings, indexer=indexer)))
+        cost = flops_cost(mla, loaded.cached_layers, work, ceilings, indexer=indexer)
+        if card:
+            cost, reasons = with_estimates(
+                cost, card, mla, loaded.cached_layers, work, dtype=mma_dtype, cache=layout.name
+            )
+            unknown += reasons
+        costs.append((work, cost))
     report = _report(loaded, layout, card, costs, mma_dtype, weight_bytes, indexer)
+    if card:
+        sources = [Source(part.run, part.date) for _, cost in costs for part in _estimated_parts(cost)]
+        report = replace(report, notes=(*report.notes, *estimates.notes(card, sources, unknown)))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs, indexer))
     emit(report, format_name, output, explain)
@@ -91,7 +102,7 @@ def _report(
             "sparse": indexer is not None,
         },
         results=request.results_of([plain(cost) for cost in records], single),
-        tables=_single_tables(first) if single else (_list_table(records),),
+        tables=_single_tables(first) if single else _list_tables(records),
         sentence=_sentence(first) if single else "",
         notes=(
             *_notes(model, gpu, indexer, records),
@@ -131,42 +142,75 @@ def _sparse_table() -> Table:
 
 def _kernel_table(cost: FlopsCost) -> Table:
     bounds = cost.absorbed.bound_s is not None
-    rows: list[tuple[str | Cell, ...]] = []
+    estimated = _any_estimate([cost])
+    headers = ("kernel", "FLOP", "bytes", "FLOP/B", *(("bound", "binds") if bounds else ()))
+    rows = []
     for path, priced in (("absorbed", cost.absorbed), ("naive", cost.naive)):
-        for index, kernel in enumerate(priced.kernels):
-            at = f"{path}.kernels[{index}]."
-            cells: list[str | Cell] = [
-                Cell(at + "flop", "flop"),
-                Cell(at + "bytes", "decimal"),
-                Cell(at + "intensity_flop_per_byte", "number"),
-            ]
-            if bounds:
-                cells += [Cell(at + "bound_s", "seconds"), Cell(at + "binds", "text")]
-            rows.append((f"{path}: {kernel.name}", *cells))
-        at = f"{path}."
-        ends: list[str | Cell] = [Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), ""]
-        rows.append((f"{path}, sum", *ends, *((Cell(at + "bound_s", "seconds"), "") if bounds else ())))
-        totals: list[str | Cell] = [Cell(at + "total_flop", "flop"), Cell(at + "total_bytes", "decimal"), ""]
-        rows.append((f"{path}, all layers", *totals, *((Cell(at + "total_bound_s", "seconds"), "") if bounds else ())))
-    headers = ("kernel", "FLOP", "bytes", "FLOP/B") + (("bound", "binds") if bounds else ())
-    return Table(headers, tuple(rows))
+        rows += _path_rows(path, priced, bounds, estimated)
+    return Table((*headers, *(("estimate",) if estimated else ())), tuple(rows))
 
 
-def _list_table(costs: list[FlopsCost]) -> Table:
+def _path_rows(path: str, priced: PathCost, bounds: bool, estimated: bool) -> list[tuple[str | Cell, ...]]:
+    """A path's kernels, what its estimate holds besides, and the sums."""
+
+    def times(at: str, bound: str, binds: str | Cell, estimate: str) -> tuple[str | Cell, ...]:
+        shown: tuple[str | Cell, ...] = (Cell(at + bound, "seconds"), binds) if bounds else ()
+        return (*shown, Cell(at + estimate, "seconds")) if estimated else shown
+
+    rows: list[tuple[str | Cell, ...]] = []
+    for index, kernel in enumerate(priced.kernels):
+        at = f"{path}.kernels[{index}]."
+        intensity = Cell(at + "intensity_flop_per_byte", "number")
+        ends = times(at, "bound_s", Cell(at + "binds", "text"), "estimate_s")
+        rows.append(
+            (f"{path}: {kernel.name}", Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), intensity, *ends)
+        )
+    bound = {kernel.name for kernel in priced.kernels}
+    for index, part in enumerate(priced.estimated.parts if priced.estimated else ()):
+        if part.name not in bound:
+            seconds = Cell(f"{path}.estimated.parts[{index}].estimate_s", "seconds")
+            rows.append((f"{path}: {part.name}", "", "", "", "", "", seconds))
+    at = f"{path}."
+    for label, prefix in (("sum", ""), ("all layers", "total_")):
+        counts = (Cell(f"{at}{prefix}flop", "flop"), Cell(f"{at}{prefix}bytes", "decimal"), "")
+        rows.append((f"{path}, {label}", *counts, *times(at, f"{prefix}bound_s", "", f"{prefix}estimate_s")))
+    return rows
+
+
+def _list_tables(costs: list[FlopsCost]) -> tuple[Table, ...]:
+    """Bounds, or FLOPs without a GPU; and estimates where there is any."""
     bounds = costs[0].absorbed.bound_s is not None
-    figures = ("bound_s", "seconds") if bounds else ("flop", "flop")
-    winner = "lower_bound" if bounds else "fewer_flop"
+    first = (
+        _list_table(costs, "bound", "bound_s", "lower_bound")
+        if bounds
+        else _list_table(costs, "FLOP", "flop", "fewer_flop")
+    )
+    if not _any_estimate(costs):
+        return (first,)
+    return first, _list_table(costs, "estimate", "estimate_s", "lower_estimate")
+
+
+def _list_table(costs: list[FlopsCost], what: str, figure: str, winner: str) -> Table:
     rows = tuple(
         (
             *(Cell(f"[{index}].{axis}") for axis in ("tp", "batch", "queries", "context")),
-            Cell(f"[{index}].absorbed.{figures[0]}", figures[1]),
-            Cell(f"[{index}].naive.{figures[0]}", figures[1]),
+            *(
+                Cell(f"[{index}].{path}.{figure}", "flop" if figure == "flop" else "seconds")
+                for path in ("absorbed", "naive")
+            ),
             Cell(f"[{index}].{winner}", "text"),
         )
         for index in range(len(costs))
     )
-    what = "bound" if bounds else "FLOP"
     return Table(("TP", "batch", "queries", "context", f"absorbed {what}", f"naive {what}", "less"), rows)
+
+
+def _any_estimate(costs: list[FlopsCost]) -> bool:
+    return any(_estimated_parts(cost) for cost in costs)
+
+
+def _estimated_parts(cost: FlopsCost) -> list[EstimatedPart]:
+    return [part for path in (cost.absorbed, cost.naive) if path.estimated for part in path.estimated.parts]
 
 
 def _step(cost: FlopsCost) -> str:

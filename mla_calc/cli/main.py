@@ -31,6 +31,7 @@ COMMANDS = (
     "capacity",
     "sweep",
     "presets",
+    "validate",
 )
 """In the order that help lists them; each is a module beside this one with an ``app``."""
 

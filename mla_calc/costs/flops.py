@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import stored_bytes
+from ..hardware.calibration import Unknown
+from ..hardware.gpu import GPU
 from ..hardware.roofline import Ceilings, binds, bound_s
 from ..models.attention import MLA, Indexer
 from .counts import absorbed_core_flop, expanded_values, fold_flop, naive_core_flop, pairs
+from .estimates import PathEstimate, estimate_path
 from .paths import (
     Kernel,
     Work,
@@ -43,6 +46,27 @@ class KernelCost:
     intensity_flop_per_byte: float
     bound_s: float | None
     binds: str | None
+    estimate_s: float | None = None
+    """A latency, from a calibration; ``None`` without one for this kernel and step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedPart:
+    """One measured step of a path, and the run that its constants come from."""
+
+    name: str
+    estimate_s: float
+    run: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """Where a path's estimate comes from. Its parts may be more than the kernels that have a bound."""
+
+    kernel: str
+    """The implementation: the fastest of those calibrated for this step."""
+    parts: tuple[EstimatedPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +84,10 @@ class PathCost:
     total_bytes: int
     total_bound_s: float | None
     kernels: tuple[KernelCost, ...]
+    estimate_s: float | None = None
+    """The sum over the path's measured parts; ``None`` without a calibration for this step."""
+    total_estimate_s: float | None = None
+    estimated: Estimated | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +119,8 @@ class FlopsCost:
     """Parameters of W_UV*W_O over those of W_O: why nobody multiplies them beforehand."""
     sparse: SparseCost | None = None
     """Of sparse attention; ``None``: attention is priced dense."""
+    lower_estimate: str | None = None
+    """The path with the lower estimate; ``None`` unless both have one."""
 
 
 def flops_cost(
@@ -133,6 +163,55 @@ def flops_cost(
         naive=naive,
         merged_output_projection_ratio=mla.kv_lora_rank / mla.v_head_dim,
         sparse=sparse,
+    )
+
+
+def with_estimates(
+    cost: FlopsCost, gpu: GPU, mla: MLA, layers: int, work: Work, *, dtype: str, cache: str
+) -> tuple[FlopsCost, tuple[str, ...]]:
+    """``cost`` with what its paths are estimated to take on ``gpu``, and why a path has no estimate.
+
+    Args:
+        cost: of the same step, by :func:`flops_cost`.
+        gpu: whose calibrations are used.
+        mla: the attention's widths.
+        layers: that cache.
+        work: the step.
+        dtype: of the products' operands.
+        cache: name of the cache layout.
+    """
+    if cost.sparse:
+        return cost, ("attention is sparse: it was not measured",)
+    absorbed = estimate_path(gpu, "absorbed", mla, work, dtype=dtype, cache=cache)
+    naive = estimate_path(gpu, "naive", mla, work, dtype=dtype, cache=cache)
+    reasons = tuple(found.reason for found in (absorbed, naive) if isinstance(found, Unknown))
+    priced = replace(
+        cost, absorbed=_estimated(cost.absorbed, absorbed, layers), naive=_estimated(cost.naive, naive, layers)
+    )
+    if isinstance(absorbed, PathEstimate) and isinstance(naive, PathEstimate):
+        priced = replace(priced, lower_estimate=cheaper(absorbed.seconds, naive.seconds))
+    return priced, reasons
+
+
+def _estimated(path: PathCost, found: PathEstimate | Unknown, layers: int) -> PathCost:
+    if isinstance(found, Unknown):
+        return path
+    seconds = {name: part.seconds for name, part in found.parts}
+    parts = tuple(
+        EstimatedPart(
+            name=name,
+            estimate_s=part.seconds,
+            run=part.calibration.run,
+            date=part.calibration.date.isoformat(),
+        )
+        for name, part in found.parts
+    )
+    return replace(
+        path,
+        kernels=tuple(replace(kernel, estimate_s=seconds.get(kernel.name)) for kernel in path.kernels),
+        estimate_s=found.seconds,
+        total_estimate_s=layers * found.seconds,
+        estimated=Estimated(kernel=found.kernel, parts=parts),
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import StringConstraints
 from ..errors import InputError
 from ..expected import Expected
 from ..schema import STRICT, Dimension, Quantity, Text
+from .calibration import Calibration
 
 Dtype = Literal["bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
@@ -86,6 +87,8 @@ class GPU:
     pcie_one_way_gbs: Quantity | None = None
     tdp_w: Quantity | None = None
     measured: tuple[Measured, ...] = ()
+    calibration: tuple[Calibration, ...] = ()
+    """Constants of the estimate, of kernels that were measured on this GPU; written by `validate --calibrate`."""
     notes: tuple[Text, ...] = ()
     expect: tuple[Expected, ...] = ()
     sources: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)

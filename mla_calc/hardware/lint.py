@@ -22,7 +22,7 @@ MOST_BANDWIDTH_TBS = 100.0
 """No announced device reaches a third of it, and the slowest one in GB/s is above it."""
 
 _NOT_FIGURES = frozenset(
-    {"name", "aliases", "vendor", "architecture", "status", "measured", "notes", "expect", "sources"}
+    {"name", "aliases", "vendor", "architecture", "status", "measured", "calibration", "notes", "expect", "sources"}
 )
 
 

@@ -1,0 +1,31 @@
+"""What a report says about estimates: where their constants come from, and why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..costs.estimates import Source
+from ..hardware.gpu import GPU
+
+MOST_REASONS = 3
+
+
+def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str]) -> list[str]:
+    """The notes of a report on ``gpu``.
+
+    Args:
+        gpu: the GPU asked for.
+        sources: the runs that estimates rest on.
+        unknown: why a path or step has no estimate.
+    """
+    if not gpu.calibration:
+        return [f"No calibration of {gpu.name} in its preset: there is no estimate of a latency, only bounds."]
+    listed = [f"run {source.run} of {source.date}" for source in dict.fromkeys(sources)]
+    found = []
+    if listed:
+        found.append(f"An estimate is a latency, by constants measured on {gpu.name}: {', '.join(listed)}.")
+    reasons = list(dict.fromkeys(unknown))
+    found += [f"No estimate where {reason}." for reason in reasons[:MOST_REASONS]]
+    if len(reasons) > MOST_REASONS:
+        found.append(f"No estimate for {len(reasons) - MOST_REASONS} further reasons of that kind.")
+    return found

@@ -1,0 +1,1 @@
+"""The real kernel against the predictions: kernels, measurement, comparison. Only this room imports torch."""

@@ -1,0 +1,112 @@
+"""The absorbed path as an engine runs it: fold W_UK into the query, attend over latent rows, bring values up.
+
+vLLM runs a batched product, a concatenation with the rotary part, the kernel and another batched product. Here
+the first product writes into the latent columns of the query buffer (a strided view), so that of the concatenation
+only the copy of the rotary columns is left: the same work without one more pass over the folded query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class PathCalls:
+    """A path ready to run, on buffers of its own: every call can be captured in a CUDA graph and replayed.
+
+    A part works on what the part before it left in the buffers: run ``whole`` once before timing a part.
+    """
+
+    whole: Callable[[], torch.Tensor]
+    """The path from end to end; returns [batch, queries, heads, dv], the same buffer at each call if it can."""
+    parts: Mapping[str, Callable[[], object]]
+    """Its steps in order, each alone, by name."""
+
+
+Decode = Callable[..., torch.Tensor]
+"""A function like ``kernels.absorbed_decode``."""
+
+
+def absorbed_path(
+    q_nope: torch.Tensor,
+    q_rope: torch.Tensor,
+    w_uk: torch.Tensor,
+    w_uv: torch.Tensor,
+    cache: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float,
+    *,
+    kernel: str | None,
+    cache_scale: float = 1.0,
+    max_length: int | None = None,
+    decode: Decode | None = None,
+) -> PathCalls:
+    """The absorbed path with its parts ``q_fold``, ``attention`` and ``v_up``.
+
+    Args:
+        q_nope: [batch, queries, heads, dn]
+        q_rope: [batch, queries, heads, dr]
+        w_uk: [heads, dn, r]
+        w_uv: [heads, dv, r]
+        cache: [pages, 64, r + dr]
+        block_table: [batch, most pages], int32
+        lengths: [batch], int32
+        scale: of the scores
+        kernel: the attention kernel's name; ``None`` picks
+        cache_scale: multiplies fp8 rows
+        max_length: of the longest request; by default what the block table holds
+        decode: a stand-in for ``kernels.absorbed_decode``
+
+    Raises:
+        InputError: at the first call, for shapes that the kernel refuses.
+    """
+    if decode is None:
+        from .kernels import absorbed_decode as decode
+    assert decode is not None
+    attend: Decode = decode
+    batch, queries, heads, nope = q_nope.shape
+    tokens, rank, rope, value = batch * queries, w_uk.shape[-1], q_rope.shape[-1], w_uv.shape[1]
+    most = block_table.shape[1] * cache.shape[1] if max_length is None else max_length
+    q = q_nope.new_empty(batch, queries, heads, rank + rope)
+    latent = q_nope.new_empty(batch, queries, heads, rank)
+    out = q_nope.new_empty(batch, queries, heads, value)
+
+    q_by_head = q_nope.reshape(tokens, heads, nope).transpose(0, 1)
+    folded_by_head = q.view(tokens, heads, -1)[..., :rank].transpose(0, 1)
+    latent_by_head = latent.view(tokens, heads, rank).transpose(0, 1)
+    out_by_head = out.view(tokens, heads, value).transpose(0, 1)
+    value_weights = w_uv.transpose(1, 2)
+
+    def q_fold() -> None:
+        torch.bmm(q_by_head, w_uk, out=folded_by_head)
+        if rope:
+            q[..., rank:].copy_(q_rope)
+
+    def attention() -> torch.Tensor:
+        return attend(
+            q,
+            cache,
+            block_table,
+            lengths,
+            scale,
+            cache_scale=cache_scale,
+            max_length=most,
+            kernel=kernel,
+            kv_lora_rank=rank,
+            out=latent,
+        )
+
+    def v_up() -> torch.Tensor:
+        torch.bmm(latent_by_head, value_weights, out=out_by_head)
+        return out
+
+    def whole() -> torch.Tensor:
+        q_fold()
+        attention()
+        return v_up()
+
+    return PathCalls(whole, {"q_fold": q_fold, "attention": attention, "v_up": v_up})

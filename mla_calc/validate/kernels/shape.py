@@ -1,0 +1,52 @@
+"""The shape of one decode call and what a device offers: all that a kernel needs to accept or refuse it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PAGE = 64
+"""Rows of a cache page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One call: ``batch`` requests of ``queries`` tokens and ``heads`` heads over at most ``context`` rows."""
+
+    batch: int
+    queries: int
+    heads: int
+    context: int
+    """The longest request, new tokens included; it decides the split, not what is read."""
+    kv_lora_rank: int = 512
+    qk_rope_head_dim: int = 64
+    dtype: str = "bf16"
+    """Of the query and the output: bf16, fp16 or, in the interpreter, fp32."""
+    cache_dtype: str = "bf16"
+    """bf16, fp16, fp32 or fp8."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the score matrix of one request: every head of every query token."""
+        return self.queries * self.heads
+
+    @property
+    def width(self) -> int:
+        """Values of a cache row: the latent and the rotary part."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+    @property
+    def pages(self) -> int:
+        """Pages of the longest request."""
+        return -(-self.context // PAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """What a kernel needs to know of the device."""
+
+    sms: int
+    capability: tuple[int, int]
+    shared_bytes: int
+    """Shared memory that one block may take, opted in."""
+    interpreted: bool = False
+    """Triton's CPU interpreter runs the kernel: no limits of hardware hold, no hardware instruction exists."""

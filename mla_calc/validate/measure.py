@@ -1,0 +1,316 @@
+"""One measuring run: ceilings, checks, then every case of the plan, with all that was measured kept whatever ends it.
+
+The loop knows no torch: what touches the device is a :class:`Bench`, and ``bench.CudaBench`` is the real one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal, NoReturn, Protocol
+
+from .. import __version__
+from ..errors import InputError
+from ..hardware.gpu import GPU
+from ..models.attention import Model
+from .device import Opened
+from .plan import Case, Plan
+from .record import Check, Geometry, MeasuredCeilings, Row, Run, Skipped
+
+Stage = Literal["ceilings", "checks", "cells"]
+
+CHECKPOINT_S = 5.0
+HANG_S = 120.0
+"""A cell that takes longer hangs: compiling included, the slowest takes a quarter of it."""
+HUNG_EXIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands."""
+
+    stage: Stage
+    done: int
+    total: int
+    """Of this stage: kernels to check, cells to time."""
+    running: str
+    """What runs now; empty once the stage is over."""
+
+
+class CellFailedError(Exception):
+    """A cell that cannot be timed, ``str`` says why; the others can."""
+
+
+class DeviceLostError(Exception):
+    """The device does no more work in this process; ``str`` says what it said."""
+
+
+class Bench(Protocol):
+    """What a run asks of the device."""
+
+    def ceilings(self) -> MeasuredCeilings:
+        """The measured ceilings."""
+
+    def check(self, kernel: str) -> Sequence[Check]:
+        """One kernel against float64."""
+
+    def time(self, case: Case) -> Row:
+        """One case. Raises CellFailedError, or DeviceLostError after which nothing works."""
+
+
+def measure(
+    plan: Plan,
+    gpu: GPU,
+    model: Model,
+    *,
+    opened: Opened,
+    kernel: str | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    checkpoint: Callable[[Run], None] | None = None,
+    bench: Bench | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    hang_s: float = HANG_S,
+) -> Run:
+    """Measure ``plan`` on the opened GPU.
+
+    Args:
+        plan: from :func:`~mla_calc.validate.plan.make_plan`, made with the same ``opened`` and ``kernel``.
+        gpu: the preset that the run is about; it gives the run's id its name.
+        model: whose attention is measured.
+        opened: from :func:`~mla_calc.validate.device.open_device`.
+        kernel: the kernel that the plan was made for; noted in the run.
+        progress: called before each thing that is run, and once at the end of each stage.
+        checkpoint: called with all rows so far, about every five seconds; and, from another thread, when a
+            kernel hangs, right before the process ends with exit code 2: a kernel that runs cannot be stopped.
+        bench: a stand-in for the device.
+        clock: seconds.
+        hang_s: after so long a check or a cell counts as hung.
+
+    Returns:
+        the run. ``finished`` is ``None`` where Ctrl-C (a KeyboardInterrupt, which ends here) or a lost device
+        stopped it; its rows are complete. A cell without memory, a kernel that failed its check and what the
+        budget left out are in ``skipped``.
+
+    Raises:
+        InputError: a model without MLA.
+    """
+    state = _State(_begin(plan, gpu, model, opened, kernel), checkpoint, clock, plan.budget_s)
+    try:
+        with _Watchdog(hang_s, state) as watchdog:
+            if bench is None:
+                from .bench import CudaBench
+
+                bench = CudaBench(plan, model, opened)
+            _ceilings(bench, state, progress, watchdog)
+            failed = _checks(bench, plan, state, progress, watchdog)
+            _cells(bench, plan, state, failed, progress, watchdog)
+            state.update(finished=_now())
+    except KeyboardInterrupt:
+        state.note("Stopped by Ctrl-C: the rows measured until then.")
+    except DeviceLostError as error:
+        state.note(f"The GPU failed, and the run ended there: {error}")
+    state.update(after=opened.telemetry())
+    return state.run
+
+
+@dataclass
+class _State:
+    """The run so far. The watchdog's thread reads ``run``, which is replaced whole, never changed."""
+
+    run: Run
+    checkpoint: Callable[[Run], None] | None
+    clock: Callable[[], float]
+    budget_s: float
+    began: float = field(init=False)
+    saved: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.saved = self.clock()
+
+    def update(self, **changes: object) -> None:
+        self.run = replace(self.run, **changes)  # type: ignore[arg-type]
+
+    def note(self, text: str) -> None:
+        self.update(notes=(*self.run.notes, text))
+
+    def skip(self, kernel: str, case: str, reason: str) -> None:
+        self.update(skipped=(*self.run.skipped, Skipped(kernel=kernel, case=case, reason=reason)))
+
+    def spent(self) -> bool:
+        return self.clock() - self.began > self.budget_s
+
+    def save(self) -> None:
+        """A checkpoint, if the last one is old enough."""
+        if self.checkpoint is not None and self.clock() - self.saved >= CHECKPOINT_S:
+            self.checkpoint(self.run)
+            self.saved = self.clock()
+
+
+def geometry_of(model: Model) -> Geometry:
+    """The widths that are measured. Raises InputError for a model without MLA."""
+    mla = model.mla
+    if mla is None:
+        raise InputError(f"validate times MLA kernels; {model.name} has grouped-query attention")
+    return Geometry(
+        model=model.name,
+        kv_lora_rank=mla.kv_lora_rank,
+        qk_rope_head_dim=mla.qk_rope_head_dim,
+        qk_nope_head_dim=mla.qk_nope_head_dim,
+        v_head_dim=mla.v_head_dim,
+    )
+
+
+def _begin(plan: Plan, gpu: GPU, model: Model, opened: Opened, kernel: str | None) -> Run:
+    started = datetime.datetime.now(datetime.UTC)
+    short = gpu.aliases[0] if gpu.aliases else "-".join(gpu.name.lower().split())
+    notes = [*opened.notes]
+    if kernel is not None:
+        notes.append(f"--kernel {kernel}: the other kernels were not measured.")
+    return Run(
+        id=f"{started:%Y%m%dT%H%M%SZ}-{short}",
+        started=started.isoformat(timespec="seconds"),
+        version=__version__,
+        plan=plan.kind,
+        seed=plan.seed,
+        machine=opened.machine,
+        geometry=geometry_of(model),
+        ceilings=MeasuredCeilings(),
+        before=opened.telemetry(),
+        skipped=plan.skipped,
+        notes=tuple(notes),
+    )
+
+
+def _ceilings(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog) -> None:
+    progress(Progress("ceilings", 0, 1, "copy, read, matrix product, launch"))
+    with watchdog.over("the ceilings"):
+        try:
+            state.update(ceilings=bench.ceilings())
+        except CellFailedError as error:
+            state.note(f"The ceilings could not be measured: {error}")
+    progress(Progress("ceilings", 1, 1, ""))
+
+
+def _checks(
+    bench: Bench, plan: Plan, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog
+) -> frozenset[str]:
+    """Check every kernel that has cells; those that failed are not timed, and their names are returned."""
+    failed = []
+    for done, name in enumerate(plan.kernels):
+        progress(Progress("checks", done, len(plan.kernels), name))
+        with watchdog.over(f"the checks of {name}"):
+            try:
+                checks = tuple(bench.check(name))
+            except CellFailedError as error:
+                state.skip(name, "every cell", f"its check could not be made: {error}")
+                failed.append(name)
+                continue
+        state.update(checks=(*state.run.checks, *checks))
+        wrong = [check for check in checks if not check.correct]
+        if wrong:
+            failed.append(name)
+            why = f"{wrong[0].case}: {wrong[0].message}" if wrong[0].message else wrong[0].case
+            state.skip(name, "every cell", f"{len(wrong)} of {len(checks)} checks failed ({why})")
+        state.save()
+    progress(Progress("checks", len(plan.kernels), len(plan.kernels), ""))
+    return frozenset(failed)
+
+
+def _cells(
+    bench: Bench,
+    plan: Plan,
+    state: _State,
+    failed: frozenset[str],
+    progress: Callable[[Progress], None],
+    watchdog: _Watchdog,
+) -> None:
+    cases = [case for case in plan.cases if case.kernel not in failed]
+    for done, case in enumerate(cases):
+        if state.spent():
+            _left_out(cases[done:], state)
+            break
+        progress(Progress("cells", done, len(cases), str(case)))
+        with watchdog.over(str(case)):
+            try:
+                row = bench.time(case)
+            except CellFailedError as error:
+                state.skip(case.kernel, str(case), str(error))
+                continue
+        state.update(rows=(*state.run.rows, replace(row, order=done)))
+        state.save()
+    progress(Progress("cells", len(cases), len(cases), ""))
+
+
+def _left_out(cases: Sequence[Case], state: _State) -> None:
+    reason = f"the time of this run, {state.budget_s:g} s, was used up; the order is random"
+    for name, count in Counter(case.kernel for case in cases).items():
+        state.skip(name, f"{count} cells", reason)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _exit(code: int) -> NoReturn:
+    os._exit(code)
+
+
+class _Watchdog:
+    """Ends the process when one piece of work takes too long, with the rows saved.
+
+    A kernel that never ends cannot be cancelled, and every call that waits for it waits for ever; only another
+    thread can still act.
+    """
+
+    def __init__(self, hang_s: float, state: _State, end: Callable[[int], None] = _exit) -> None:
+        self._hang_s, self._state, self._end = hang_s, state, end
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._work: tuple[str, float] | None = None
+        self._thread = threading.Thread(target=self._watch, name="validate-watchdog", daemon=True)
+
+    def __enter__(self) -> _Watchdog:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @contextmanager
+    def over(self, what: str) -> Iterator[None]:
+        """Watch the work inside."""
+        with self._lock:
+            self._work = (what, time.monotonic() + self._hang_s)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._work = None
+
+    def _watch(self) -> None:
+        while not self._over.wait(min(1.0, self._hang_s / 4)):
+            with self._lock:
+                work = self._work
+            if work is not None and time.monotonic() > work[1]:
+                self._hung(work[0])
+                return
+
+    def _hung(self, what: str) -> None:
+        state = self._state
+        state.note(f"{what} did not end within {self._hang_s:g} s, and the run ended there.")
+        try:
+            if state.checkpoint is not None:
+                state.checkpoint(state.run)
+        finally:
+            print(
+                f"mla-calc: {what} did not end within {self._hang_s:g} s: a kernel hangs", file=sys.stderr, flush=True
+            )
+            self._end(HUNG_EXIT)

@@ -1,0 +1,176 @@
+"""What one measuring run leaves behind: the GPU as it was, its measured ceilings, and a row per timed cell.
+
+Plain data, without torch: a run is written where the GPU is and read anywhere. Times are microseconds here, as
+the field quotes kernels; every prediction beside them is in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt
+
+from ..schema import STRICT, Dimension, Large, Text
+
+SCHEMA: Literal["mla-calc/validate-run/1"] = "mla-calc/validate-run/1"
+
+Scope = Literal["attention", "absorbed", "naive"]
+"""What a row timed: the attention kernel alone, or one of the cost model's two paths from end to end."""
+Micros = Annotated[float, Gt(0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One timed cell. ``heads`` are per rank; ``context`` counts the new tokens; queries are causal."""
+
+    __pydantic_config__ = STRICT
+
+    kernel: Text
+    """What ran: ``hopper``, ``small``, ``tile64`` for our own; any name in a file of someone else."""
+    scope: Scope = "attention"
+    dtype: Text
+    """Dtype of the products' operands: bf16, fp16."""
+    cache: Text
+    """Cache layout, by the name that ``--dtype`` takes: bf16, fp16 rows are ``bf16`` wide; fp8."""
+    heads: Dimension
+    batch: Dimension
+    queries: Dimension
+    context: Dimension
+    time_us: Micros
+    """Median over the repeats."""
+    p10_us: Micros | None = None
+    p90_us: Micros | None = None
+    repeats: Dimension | None = None
+    splits: Dimension | None = None
+    """Pieces that the context of a request was cut into, where the kernel says."""
+    picked: bool | None = None
+    """Whether the kernel is the one that the choice between ours takes; ``None`` where there is no such choice."""
+    order: Annotated[int, Ge(0)] | None = None
+    """Position in the shuffled order of measurement."""
+    parts_us: Mapping[Text, Micros] = field(default_factory=dict)
+    """A path's kernels timed alone, by the cost model's names (``q_fold``, ``attention``, ``v_up``;
+    ``up_proj``, ``assemble``, ``attention``). They need not add up to the whole."""
+    detail: Text | None = None
+    """Which implementation was the fastest, where several were tried (torch's attention backends)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """What nvidia-smi says at one moment."""
+
+    __pydantic_config__ = STRICT
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_w: float | None = None
+    temperature_c: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The GPU and the software that a run was made with."""
+
+    __pydantic_config__ = STRICT
+
+    gpu: Text
+    """The GPU preset's name."""
+    device_name: Text
+    """What the runtime calls the device."""
+    compute_capability: Text
+    sms: Dimension
+    memory_bytes: Large
+    l2_bytes: Large | None = None
+    driver: Text
+    cuda: Text
+    torch: Text
+    triton: Text
+    python: Text
+    forced: bool = False
+    """``--force``: the device is not the GPU that the run was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCeilings:
+    """Ceilings measured in the same run, in the cost model's units."""
+
+    __pydantic_config__ = STRICT
+
+    copy_bytes_per_s: float | None = None
+    """Device-to-device copy, counting bytes read and bytes written."""
+    read_bytes_per_s: float | None = None
+    gemm_flop_per_s: Mapping[Text, float] = field(default_factory=dict)
+    """Best matrix product by dtype, over the shapes in ``gemm_shapes``."""
+    gemm_shapes: Mapping[Text, tuple[int, int, int]] = field(default_factory=dict)
+    """The (m, n, k) that was the best, by dtype."""
+    launch_s: float | None = None
+    """An empty kernel in a replayed graph."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One comparison with float64, made before any timing."""
+
+    __pydantic_config__ = STRICT
+
+    kernel: Text
+    case: Text
+    """What was drawn: ``bf16 h=16 Q=2 ragged``."""
+    relative_error: float | None
+    """Frobenius, against float64; ``None`` where the output held NaN or the kernel failed."""
+    tolerance: float
+    correct: bool
+    message: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A cell or a kernel that was not timed, and why."""
+
+    __pydantic_config__ = STRICT
+
+    kernel: Text
+    case: Text
+    reason: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """The model's attention shape that was measured."""
+
+    __pydantic_config__ = STRICT
+
+    model: Text
+    kv_lora_rank: Dimension
+    qk_rope_head_dim: Annotated[int, Ge(0)]
+    qk_nope_head_dim: Dimension
+    v_head_dim: Dimension
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of ``validate``: everything that the comparison needs, and nothing that can be recomputed."""
+
+    __pydantic_config__ = STRICT
+
+    schema: Literal["mla-calc/validate-run/1"] = SCHEMA
+    id: Text
+    """UTC start and GPU: ``20261130T013000Z-h200``."""
+    started: Text
+    finished: Text | None = None
+    """``None``: the run was stopped (Ctrl-C, out of memory) and holds what was measured until then."""
+    version: Text
+    """This tool's version."""
+    plan: Text
+    """``quick`` or ``full``."""
+    seed: int
+    machine: Machine
+    geometry: Geometry
+    ceilings: MeasuredCeilings
+    before: Telemetry
+    after: Telemetry | None = None
+    checks: tuple[Check, ...] = ()
+    rows: tuple[Row, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[Text, ...] = ()

@@ -1,0 +1,99 @@
+"""Other people's measurements: a CSV file as checked lines of text, each with the place that errors name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..errors import InputError, nearest, shown
+
+FILLED_BY = {"gpu": "--gpu", "dtype": "--dtype"}
+"""Columns that an option fills where the file lacks them."""
+REQUIRED = ("gpu", "kernel", "dtype", "heads", "batch", "queries", "context", "time_us")
+OPTIONAL = ("scope", "model", "p10_us", "p90_us")
+MAX_ROWS = 100_000
+
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the file: the texts of the columns that are read; a column that the file lacks is not in it."""
+
+    values: Mapping[str, str]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """All lines, the known columns that the file has, and those that nothing here reads."""
+
+    lines: tuple[Line, ...]
+    columns: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def read_lines(text: str, source: str, filled: frozenset[str]) -> Lines:
+    """The lines of the CSV ``text``; columns in ``filled`` have an option that stands for them.
+
+    Raises:
+        InputError: a separator other than the comma, a column that is missing or stands twice, a line with more
+            or fewer values than columns, no line, or too many.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [name.strip().lower() for name in next((line for line in reader if line), [])]
+        _check_header(header, source, filled)
+        lines = tuple(_lines(reader, header, source))
+    except csv.Error as error:
+        raise InputError(f"{source}:{reader.line_num}: not valid CSV: {error}") from None
+    if not lines:
+        raise InputError(f"{source}: holds no row below its header")
+    known = (*REQUIRED, *OPTIONAL)
+    return Lines(
+        lines,
+        columns=tuple(name for name in known if name in header),
+        ignored=tuple(dict.fromkeys(name for name in header if name and name not in known)),
+    )
+
+
+def number(text: str, where: str, column: str) -> float:
+    """A positive decimal number. Raises InputError for anything else, infinities and NaN included."""
+    value = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not 0 < value < float("inf"):
+        raise InputError(f"{where}: {column} is {shown(text)}: a time in us is expected, such as 16.3")
+    return value
+
+
+def _check_header(header: list[str], source: str, filled: frozenset[str]) -> None:
+    known = (*REQUIRED, *OPTIONAL)
+    if len(header) == 1 and header[0] not in known:
+        separator = next((name for mark, name in ((";", "semicolons"), ("\t", "tabs")) if mark in header[0]), None)
+        if separator:
+            raise InputError(f"{source}:1: the columns are separated by {separator}; commas are expected")
+    for name in known:
+        if header.count(name) > 1:
+            raise InputError(f"{source}:1: has the column {name!r} more than once")
+    for name in REQUIRED:
+        if name in header or name in filled:
+            continue
+        option = FILLED_BY.get(name)
+        hint = f"{option} fills it for every row" if option else nearest(name, [other for other in header if other])
+        raise InputError(f"{source}:1: has no column {name!r}; {', '.join(REQUIRED)} are needed", hint)
+
+
+def _lines(reader: Iterator[list[str]], header: list[str], source: str) -> Iterator[Line]:
+    count = 0
+    for values in reader:
+        if not values:
+            continue
+        where = f"{source}:{reader.line_num}"  # type: ignore[attr-defined]
+        count += 1
+        if count > MAX_ROWS:
+            raise InputError(f"{source}: more than {MAX_ROWS:,} rows")
+        if len(values) != len(header):
+            raise InputError(f"{where}: has {len(values)} values, the header has {len(header)}")
+        yield Line({name: value.strip() for name, value in zip(header, values, strict=True)}, where)

@@ -1,0 +1,158 @@
+"""Estimates beside bounds where the GPU's preset has constants, and a note where it has none."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mla_calc.data import find_preset
+
+WIDTHS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+LIMITS = {"heads": [16, 128], "flop": [0, 10**18], "bytes": [0, 10**15]}
+AXES = {"batch": [1, 8], "queries": [1, 1024], "context": [64, 65536]}
+
+
+def calibration(path: str, part: str, kernel: str, t0_us: float) -> dict[str, Any]:
+    return {
+        "path": path,
+        "part": part,
+        "kernel": kernel,
+        "dtype": "bf16",
+        "cache": "bf16",
+        "run": "20261130T013000Z-h200",
+        "date": "2026-11-30",
+        "t0_us": [[1, t0_us]],
+        "memory": [[1, 0.5]],
+        "domain": copy.deepcopy(WIDTHS | LIMITS | AXES),  # YAML would write a shared list as an alias
+        "fit": {"seed": 1, "holdout": 0.3, "rows": 40, "held_out": None},
+    }
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    """An H200 whose kernels take t0 and twice what their bytes take."""
+    preset = find_preset("gpus", "h200")[1]
+    preset["calibration"] = [
+        calibration("absorbed", "q_fold", "ours", 2),
+        calibration("absorbed", "attention", "ours", 10),
+        calibration("absorbed", "v_up", "ours", 3),
+        calibration("naive", "gather", "theirs", 4),
+        calibration("naive", "up_proj", "theirs", 5),
+        calibration("naive", "attention", "theirs", 6),
+    ]
+    path = tmp_path / "card.yaml"
+    path.write_text(yaml.safe_dump(preset, sort_keys=False))
+    return path
+
+
+def test_flops_shows_estimates_beside_bounds(cli: Any, card: Path) -> None:
+    answer = cli(f"flops --model dsv3 --gpu {card} -f json")
+    absorbed, naive = answer.results["absorbed"], answer.results["naive"]
+    moved = 4096 * 1152 + 128 * 1088 * 2
+    attention = next(kernel for kernel in absorbed["kernels"] if kernel["name"] == "attention")
+    assert attention["estimate_s"] == pytest.approx(10e-6 + moved / 2.4e12)
+    assert absorbed["estimate_s"] == pytest.approx(15e-6 + absorbed["bytes"] / 2.4e12)
+    assert absorbed["total_estimate_s"] == pytest.approx(61 * absorbed["estimate_s"])
+    gathered = 2 * 4096 * 1152
+    assert naive["estimate_s"] == pytest.approx(15e-6 + (naive["bytes"] + gathered) / 2.4e12)
+    assert [part["name"] for part in naive["estimated"]["parts"]] == ["gather", "up_proj", "attention"]
+    assert (absorbed["estimated"]["kernel"], naive["estimated"]["kernel"]) == ("ours", "theirs")
+    assert answer.results["lower_estimate"] == "absorbed"
+
+
+def test_the_table_has_a_column_of_estimates(cli: Any, card: Path) -> None:
+    text = cli(f"flops --model dsv3 --gpu {card}").out
+    header = next(line for line in text.splitlines() if "FLOP/B" in line)
+    assert header.split()[-2:] == ["binds", "estimate"]
+    (gather,) = [line for line in text.splitlines() if line.strip().startswith("naive: gather")]
+    assert gather.split() == ["naive:", "gather", "7.932", "us"]  # 4 us + 9,437,184 B at 2.4 TB/s
+    assert "20261130T013000Z-h200" in text.replace("\n", "")
+
+
+def test_a_list_has_a_second_table(cli: Any, card: Path) -> None:
+    text = cli(f"flops --model dsv3 --gpu {card} --context 4k,128k").out
+    estimated = text[text.index("absorbed estimate") :].splitlines()[1:3]
+    assert estimated[0].split()[-1] == "absorbed"
+    assert estimated[1].split()[-3:] == ["-", "-", "-"]
+    assert "131,072 is outside 64 to 65,536" in " ".join(text.split())
+
+
+def test_without_a_calibration_the_estimate_is_null_with_a_note(cli: Any) -> None:
+    answer = cli("flops --model dsv3 --gpu h100 -f json")
+    for path in ("absorbed", "naive"):
+        assert answer.results[path]["bound_s"] > 0
+        assert answer.results[path]["estimate_s"] is None
+        assert all(kernel["estimate_s"] is None for kernel in answer.results[path]["kernels"])
+    assert "No calibration of NVIDIA H100 SXM5 80GB" in answer.out
+    assert "estimate" not in cli("flops --model dsv3 --gpu h100").out.split("note:")[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--dtype fp8", "cache fp8"),
+        ("--mma-dtype fp16", "in fp16"),
+        ("--queries 2 --rectangular", "rectangular"),
+        ("--weight-bytes 1", "2 bytes"),
+        ("--batch 64", "batch 64"),
+    ],
+)
+def test_what_was_not_measured_has_no_estimate_and_a_reason(cli: Any, card: Path, options: str, named: str) -> None:
+    answer = cli(f"flops --model dsv3 --gpu {card} {options} -f json")
+    assert answer.results["absorbed"]["estimate_s"] is None
+    assert named in answer.out
+
+
+def test_sparse_attention_has_no_estimate(cli: Any, card: Path) -> None:
+    for command in ("flops", "crossover"):
+        answer = cli(f"{command} --model dsv32 --sparse --gpu {card} -f json")
+        assert answer.code == 0
+        assert "sparse: it was not measured" in answer.out
+    assert cli(f"crossover --model dsv32 --sparse --gpu {card} -f json").results["estimated"] is None
+
+
+def both_us(queries: int, context: int) -> tuple[float, float]:
+    """The absorbed and the naive path of DeepSeek-V3 at TP 1 on the card above, written out."""
+
+    def kernel(t0_us: float, flop: float, moved: float) -> float:
+        return t0_us + max(flop / 989.4e6, moved / 2.4e6)
+
+    pairs = queries * (context - queries) + queries * (queries + 1) // 2
+    fold = (2 * queries * 128 * 128 * 512, 2 * (128 * 128 * 512 + queries * 128 * 640))
+    absorbed = kernel(2, *fold) + kernel(3, *fold)
+    absorbed += kernel(10, 2 * pairs * 128 * 1088, context * 1152 + 2 * queries * 128 * 1088)
+    naive = kernel(4, 0, 2 * context * 1152)
+    naive += kernel(5, 2 * context * 512 * 128 * 256, context * 1152 + 2 * (512 * 128 * 256 + context * 128 * 320))
+    naive += kernel(6, 2 * pairs * 128 * 320, 2 * (context + queries) * 128 * 320)
+    return absorbed, naive
+
+
+def test_crossover_has_a_crossover_by_estimate(cli: Any, card: Path) -> None:
+    answer = cli(f"crossover --model dsv3 --gpu {card} --context 64,4k,100k -f json")
+    short, usual, beyond = answer.results["estimated"]["by_context"]
+    for point, context, most in ((short, 64, 64), (usual, 4096, 1024)):
+        wins = [naive < absorbed for absorbed, naive in (both_us(queries, context) for queries in range(1, most + 1))]
+        assert point["first_queries_naive_wins"] == (1 + wins.index(True) if any(wins) else None)
+        assert (point["searched_from_queries"], point["searched_to_queries"]) == (1, most)
+    assert usual["sources"] == [{"run": "20261130T013000Z-h200", "date": "2026-11-30"}]
+    assert beyond["searched_from_queries"] is None
+    assert "102,400 is outside" in beyond["reason"]
+    assert "By estimate on this GPU" in cli(f"crossover --model dsv3 --gpu {card}").out
+
+
+def test_crossover_without_a_calibration(cli: Any) -> None:
+    answer = cli("crossover --model dsv3 --gpu h100 -f json")
+    assert answer.results["estimated"] is None
+    assert "No calibration of NVIDIA H100 SXM5 80GB" in answer.out
+    assert cli("crossover --model dsv3 -f json").results["estimated"] is None
+
+
+def test_the_csv_has_the_estimates(cli: Any, card: Path) -> None:
+    header, first = cli(f"crossover --model dsv3 --gpu {card} -f csv").out.splitlines()[:2]
+    row = dict(zip(header.split(","), first.split(","), strict=True))
+    assert row["estimated.searched_to_queries"] == "1024"
+    assert "absorbed.estimate_s" in cli(f"flops --model dsv3 --gpu {card} --batch 1,2 -f csv").out

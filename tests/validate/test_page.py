@@ -1,0 +1,225 @@
+"""The Markdown report of a validate run: its numbers are the records', its links lead to files beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mla_calc.errors import InputError
+from mla_calc.hardware.load import load_gpu
+from mla_calc.validate.compare import Comparison
+from mla_calc.validate.engine_lines import EngineLines, engine_lines
+from mla_calc.validate.page import page_text, write_page
+from mla_calc.validate.page_tables import MOST_SHOWN, table
+from mla_calc.validate.record import Check, Run, Skipped
+from tests.validate.synthetic import bound_us, made_up, synthetic_comparison, synthetic_run
+
+H200 = load_gpu("h200")
+RUN = synthetic_run(batches=(1, 32), contexts=(1024, 16_384))
+COMPARISON = synthetic_comparison(RUN)
+
+
+def written(run: Run, comparison: Comparison | None = None) -> str:
+    """The report's text, without its figures."""
+    engines = engine_lines({row.heads for row in run.rows}, H200)
+    found = comparison or synthetic_comparison(run)
+    return page_text(run, found, H200, engines, (), record_name="run.json", command=None)
+
+
+def section(text: str, title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, title
+    return found[1]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The rows of all tables of a section, headers and rules left out."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rules = {at for at, line in enumerate(lines) if set(line) <= set("|-: ")}
+    return [cells(line) for at, line in enumerate(lines) if at not in rules and at + 1 not in rules]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report"
+    assert write_page(RUN, COMPARISON, path) == path / "report.md"
+    return path
+
+
+def test_every_figure_is_linked_and_there(folder: Path) -> None:
+    linked = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", (folder / "report.md").read_text(encoding="utf-8"))
+    names = [
+        "measured-against-bound",
+        "roofline",
+        "measured-against-estimate",
+        "crossover-naive",
+        "crossover-naive-in-place",
+        "decode-efficiency",
+    ]
+    assert [name for _, name in linked] == [f"{name}.svg" for name in names]
+    assert {path.name for path in folder.iterdir()} == {
+        "report.md",
+        *(f"{name}.{suffix}" for name in names for suffix in ("svg", "png")),
+    }
+
+
+def test_the_report_is_what_page_text_gives_and_is_written_again_alike(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert re.sub(r"!\[.*\n\n?", "", text).split() == written(RUN).split()
+    write_page(RUN, COMPARISON, tmp_path)
+    for path in folder.iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_machine_and_clocks() -> None:
+    found = {row[0]: row[1:] for row in rows_of(section(written(RUN), "What was measured on"))}
+    assert found["device"] == ["SYNTHETIC H200"]
+    assert found["driver, CUDA"] == ["580.159, 13.0"]
+    assert found["L2 cache"] == ["60.0 MiB"]  # 62,914,560 B
+    assert found["before"] == ["1,980", "3,201", "118.4", "34"]
+    assert found["after"] == ["1,755", "3,201", "688", "61"]
+
+
+def test_ceilings_stand_beside_the_datasheet() -> None:
+    found = {row[0]: row[1:] for row in rows_of(section(written(RUN), "Ceilings"))}
+    assert found["read"] == ["4.51 TB/s", "4.8 TB/s", "0.940"]  # 4.51 / 4.8 = 0.9396
+    assert found["copy, read plus write"] == ["4.28 TB/s", "4.8 TB/s", "0.892"]
+    assert found["bf16 product, 8192 x 8192 x 8192"] == ["790 TFLOP/s", "989.4 TFLOP/s", "0.798"]
+    assert found["empty kernel in a replayed graph"] == ["2.1 us", "-", "-"]
+
+
+def test_correctness_by_kernel_and_failures_by_case() -> None:
+    bad = Check(kernel="small", case="fp16 h=8", relative_error=0.25, tolerance=3e-3, correct=False)
+    nan = Check(
+        kernel="small", case="bf16 h=8", relative_error=None, tolerance=3e-3, correct=False, message="holds NaN"
+    )
+    text = section(written(replace(RUN, checks=(*RUN.checks, bad, nan))), "Correctness, before any timing")
+    found = {row[0]: row[1:] for row in rows_of(text)}
+    assert found["hopper"] == ["2", "0", "1.90e-03", "3e-03"]
+    assert found["small"] == ["3", "2", "2.50e-01", "3e-03"]
+    assert "- small, fp16 h=8: relative error 2.50e-01" in text
+    assert "- small, bf16 h=8: holds NaN" in text
+
+
+def test_kernels_have_the_median_of_bound_over_time() -> None:
+    from statistics import median
+
+    found = {(row[0], row[1]): row[2:] for row in rows_of(section(written(RUN), "Kernels against the bound"))}
+    mine = [row for row in RUN.rows if row.kernel == "small"]
+    shares = median(bound_us(row) / row.time_us for row in mine)
+    assert found["small", "bf16"][:2] == [str(len(mine)), f"{shares:.3f}"]
+    mine = [row for row in RUN.rows if row.cache == "fp8"]
+    shares = median(bound_us(row) / row.time_us for row in mine)
+    assert found["tile64", "fp8"][:2] == ["4", f"{shares:.3f}"]
+
+
+def test_without_an_estimate_the_bound_says_what_binds() -> None:
+    bare = [replace(cell, prediction=None) for cell in COMPARISON.rows]
+    text = written(RUN, replace(COMPARISON, rows=tuple(bare), estimate=replace(COMPARISON.estimate, count=0)))
+    assert "in the bound alone" in section(text, "Kernels against the bound")
+    assert "No row has an estimate" in section(text, "Estimate")
+
+
+def test_violations_are_listed_with_their_cause() -> None:
+    row = replace(made_up("hopper", "attention", 16, 32, 1, 16_384), time_us=60.0)
+    # 32 * 16,384 rows of 1,152 B at 4.8 TB/s are 125.8 us, and 32 tokens of 16 heads a little more
+    text = section(written(replace(RUN, rows=(row,))), "Below a bound")
+    assert "1 measurement below the datasheet bound" in text
+    assert rows_of(text)[0] == ["hopper", "bf16", "16", "32", "1", "16,384", "60 us", "126.1 us"]
+    assert "- 1 cell: " in text
+
+
+def test_crossover_rows_are_the_records() -> None:
+    text = section(written(RUN), "Crossover of the absorbed and the naive path")
+    found = {(row[0], int(row[2]), row[4]): row[5:] for row in rows_of(text)}
+    assert len(found) == len(COMPARISON.crossover) == 2 * 2 * 4
+    for item in COMPARISON.crossover:
+        measured, _, flop, _ = found[item.naive, item.heads, f"{item.context:,}"]
+        assert measured == f"{item.measured_queries:,.0f}"
+        assert flop == str(item.flop_queries)
+    # by FLOPs: the smallest Q with 196,608 (Q (S - Q) + Q (Q + 1) / 2) > 33,554,432 (S - Q), S = 4096: 168
+    assert found["naive", 16, "4,096"][2] == "168"
+    for line in ("FLASH_ATTN_MLA: absorbed up to 512 queries", "FLASHMLA: absorbed up to 128 queries"):
+        assert line in text
+    assert "TRITON_MLA: absorbed up to 1 query\n" in text
+    assert "expanded from 8,192 prefix tokens" in text
+
+
+def test_a_crossover_beyond_the_measured_range_says_so() -> None:
+    rows = tuple(row for row in RUN.rows if row.scope == "attention" or row.queries <= 64)
+    text = section(written(replace(RUN, rows=rows)), "Crossover of the absorbed and the naive path")
+    assert "absorbed is faster up to Q = 64" in text
+    assert rows_of(text)[0][5:7] == ["-", "- to -"]
+
+
+def test_estimate_errors() -> None:
+    found = {row[0]: row[1:] for row in rows_of(section(written(RUN), "Estimate"))}
+    assert found["all rows"][0] == str(len(RUN.rows))
+    assert found["rows over 100 us"][0] == str(sum(row.time_us > 100 for row in RUN.rows))
+    assert all(float(value.split()[0]) < 5.3 for value in found["all rows"][1:])  # 0.05 / 0.95
+    assert found["held out of the calibration, decode"]
+
+
+def test_best_and_worst_are_over_100_us_and_in_order() -> None:
+    text = section(written(RUN), "Best and worst decode cells")
+    shares = [float(row[-1]) for row in rows_of(text)]
+    assert shares == sorted(shares, reverse=True)
+    assert all(row[-2].endswith("ms") or float(row[-2].split()[0]) > 100 for row in rows_of(text))
+
+
+def test_skipped_cells_are_listed_up_to_a_number() -> None:
+    many = tuple(Skipped(kernel="naive", case=f"b={at}", reason="too | little memory") for at in range(50))
+    text = section(written(replace(RUN, skipped=many)), "Not measured")
+    assert len(re.findall(r"^\| naive +\| b=\d+ +\| too \\\| little memory \|$", text, re.MULTILINE)) == MOST_SHOWN
+    assert f"And {50 - MOST_SHOWN} more" in text
+
+
+def test_forced_and_stopped_runs_say_so_first() -> None:
+    run = replace(RUN, finished=None, machine=replace(RUN.machine, forced=True), plan="quick")
+    text = written(run)
+    opening = text.partition("## ")[0]
+    assert "**Forced**: SYNTHETIC H200 is not the GPU NVIDIA H200 SXM 141GB" in opening
+    assert "**Stopped before its end**" in opening
+    assert "--quick --force --seed 4" in section(text, "How to reproduce")
+
+
+def test_sections_with_nothing_in_them_are_left_out() -> None:
+    rows = tuple(row for row in RUN.rows if row.scope == "attention")
+    text = written(replace(RUN, rows=rows, skipped=(), notes=()))
+    for title in ("Crossover", "Not measured", "Notes"):
+        assert f"## {title}" not in text
+
+
+def test_tables_line_up_as_text() -> None:
+    text = written(RUN)
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(blocks) >= 8
+    for block in blocks:
+        assert len({len(line) for line in block.splitlines()}) == 1
+    assert table(("a", "b"), [("x|y", "1")]) == "| a    |   b |\n| ---- | --: |\n| x\\|y |   1 |"
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="folder cannot be made"):
+            write_page(RUN, COMPARISON, path)
+
+
+def test_engines_of_several_thresholds_share_a_line() -> None:
+    found = engine_lines({16, 128}, load_gpu("b200"))
+    assert isinstance(found, EngineLines)
+    # presets/engines/vllm-0.33.yaml: four dense backends with a threshold of 1 run on compute capability 10
+    assert sorted(found.labels[1].replace("\n", "").split(",")) == [
+        "CUTLASS_MLA",
+        "FLASHINFER_MLA",
+        "TOKENSPEED_MLA",
+        "TRITON_MLA",
+    ]
