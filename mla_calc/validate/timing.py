@@ -19,6 +19,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..errors import one_line
+from .kernels.call import COMPILE
 from .record import Row
 
 LEAST_REPEATS, MOST_REPEATS = 7, 60
@@ -186,13 +187,13 @@ def reader(source: Tensor, sms: int, *, block: int = 8192, per_sm: int = 4, warp
     """A call that reads ``source`` [n] int32 once, in 16-byte loads by a grid that stays; n a multiple of ``block``."""
     out = torch.empty(sms * per_sm, dtype=torch.int32, device=source.device)
     blocks = source.numel() // block
-    return lambda: _read_all[(sms * per_sm,)](source, out, blocks, BLOCK=block, num_warps=warps)
+    return lambda: _read_all[(sms * per_sm,)](source, out, blocks, BLOCK=block, num_warps=warps, **COMPILE)
 
 
 def empty_launch(device: torch.device) -> Callable[[], object]:
     """A call that launches an empty kernel."""
     out = torch.empty(1, dtype=torch.int32, device=device)
-    return lambda: _nothing[(1,)](out, num_warps=1)
+    return lambda: _nothing[(1,)](out, num_warps=1, **COMPILE)
 
 
 def cold_l2(stream: Stream, sms: int, l2_bytes: int, device: torch.device) -> Callable[[], object]:

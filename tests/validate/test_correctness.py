@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from mla_calc.validate import correctness  # noqa: E402
-from mla_calc.validate.correctness import (  # noqa: E402
+from mla_calc.validate import correctness
+from mla_calc.validate.correctness import (
     Case,
     check_cases,
     draw_case,
@@ -25,9 +24,9 @@ from mla_calc.validate.correctness import (  # noqa: E402
     interpreter_cases,
     shape_of,
 )
-from mla_calc.validate.kernels.shape import PAGE, Device, Shape  # noqa: E402
-from mla_calc.validate.record import Check, Geometry  # noqa: E402
-from mla_calc.validate.references import absorbed_reference  # noqa: E402
+from mla_calc.validate.kernels.shape import PAGE, Device, Shape
+from mla_calc.validate.record import Check, Geometry
+from mla_calc.validate.references import absorbed_reference
 
 GEOMETRY = Geometry(model="small", kv_lora_rank=64, qk_rope_head_dim=16, qk_nope_head_dim=32, v_head_dim=32)
 WIDE = replace(GEOMETRY, kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128)
@@ -345,7 +344,6 @@ json.dump([asdict(check) for check in interpreter_checks(list(KERNELS), seed=3, 
 
 def test_our_kernels_in_the_interpreter() -> None:
     # in a process of its own: the variable is read when Triton is imported
-    pytest.importorskip("triton")
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run(
         [sys.executable, "-c", IN_THE_INTERPRETER], env=environment, capture_output=True, text=True, check=False
@@ -358,7 +356,6 @@ def test_our_kernels_in_the_interpreter() -> None:
 
 
 def test_without_the_interpreter_its_checks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     from mla_calc.errors import InputError
 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)

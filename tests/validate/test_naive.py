@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from mla_calc.errors import InputError  # noqa: E402
-from mla_calc.validate import naive, torch_attention  # noqa: E402
-from mla_calc.validate.absorbed import absorbed_path  # noqa: E402
-from mla_calc.validate.naive import NaivePaths, naive_in_place_paths, naive_paths  # noqa: E402
-from mla_calc.validate.references import absorbed_reference, expanded_reference, relative_error  # noqa: E402
-from mla_calc.validate.torch_attention import CPU, attention_candidates, merged  # noqa: E402
-from tests.validate.paged import drawn  # noqa: E402
+from mla_calc.errors import InputError
+from mla_calc.validate import naive, torch_attention
+from mla_calc.validate.absorbed import absorbed_path
+from mla_calc.validate.naive import NaivePaths, naive_in_place_paths, naive_paths
+from mla_calc.validate.references import absorbed_reference, expanded_reference, relative_error
+from mla_calc.validate.torch_attention import CPU, attention_candidates, merged
+from tests.validate.paged import drawn
 
 BOTH = pytest.mark.parametrize("paths", [naive_paths, naive_in_place_paths])
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -246,7 +245,19 @@ def test_on_a_gpu(paths: Callable[..., NaivePaths], batch: int, queries: int, co
 @NEEDS_GPU
 @BOTH
 def test_fp8_rows_on_a_gpu(paths: Callable[..., NaivePaths]) -> None:
-    data = drawn([130] * 2, queries=4, dtype=torch.bfloat16, cache_dtype=torch.float8_e4m3fn, rank=64, device="cuda")
+    data = drawn(
+        [130] * 2,
+        queries=4,
+        heads=16,
+        rank=512,
+        nope=128,
+        rope=64,
+        value=128,
+        dtype=torch.bfloat16,
+        cache_dtype=torch.float8_e4m3fn,
+        device="cuda",
+    )
+    data = replace(data, scale=192**-0.5)
     expected = expanded_reference(*data.arguments(), cache_scale=0.25)
     found = paths(*data.arguments(), cache_scale=0.25)
     assert found.calls, found.dropped

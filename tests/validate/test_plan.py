@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("triton")
-
 from mla_calc.errors import InputError
 from mla_calc.hardware.load import load_gpu
 from mla_calc.models.load import load_model

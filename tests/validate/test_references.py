@@ -6,13 +6,12 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from mla_calc.errors import InputError  # noqa: E402
-from mla_calc.validate import references  # noqa: E402
-from mla_calc.validate.references import absorbed_reference, expanded_reference, relative_error  # noqa: E402
-from tests.validate.paged import PAGE, Drawn, drawn  # noqa: E402
+from mla_calc.errors import InputError
+from mla_calc.validate import references
+from mla_calc.validate.references import absorbed_reference, expanded_reference, relative_error
+from tests.validate.paged import PAGE, Drawn, drawn
 
 
 def absorbed(data: Drawn, cache_scale: float = 1.0) -> torch.Tensor:

@@ -12,6 +12,8 @@ from ...errors import InputError
 from ...hardware.schedule import Schedule
 from .shape import PAGE, Device, Shape
 
+COMPILE = {"enable_fp_fusion": True}
+"""Options of every launch. Triton 3.10 will no longer fuse products and sums by itself."""
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float8_e4m3fn: "fp8"}
 
 

@@ -6,6 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .call import COMPILE
+
 BLOCK = 8192
 """Partial values that a block holds at a time: 64 registers a thread."""
 MOST_COLUMNS = 512
@@ -80,4 +82,5 @@ def merge_splits(partial: Tensor, lse: Tensor, out: Tensor, splits: int, depende
         DEPENDENT=dependent,
         num_warps=4,
         **options,
+        **COMPILE,
     )

@@ -26,7 +26,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from ...hardware.schedule import Schedule, plan_splits
-from .call import Call
+from .call import COMPILE, Call
 from .combine import merge_splits
 from .gluon_names import aggregate, gl, gluon, group_barrier, load_tile
 from .shape import PAGE, Device, Shape
@@ -446,6 +446,7 @@ class HopperKernel:
             REGISTERS=REGISTERS_OUTPUT,
             num_warps=4,
             maxnreg=REGISTERS_AT_ENTRY,
+            **COMPILE,
         )
         if schedule.splits > 1:
             merge_splits(partial, lse, call.out, schedule.splits, dependent=True)

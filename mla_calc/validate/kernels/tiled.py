@@ -17,7 +17,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ...hardware.schedule import Schedule, plan_splits
-from .call import Call
+from .call import COMPILE, Call
 from .combine import merge_splits
 from .shape import PAGE, Device, Shape
 
@@ -248,6 +248,7 @@ class TiledKernel:
             WHOLE_PAGES=tuning.whole_pages,
             num_warps=tuning.warps,
             num_stages=tuning.stages,
+            **COMPILE,
         )
         if schedule.splits > 1:
             dependent = not call.device.interpreted and call.device.capability >= (9, 0)
