@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from triton.errors import TritonError
 from ..errors import InputError, one_line
 from ..models.attention import MLA, Model
 from .absorbed import absorbed_path
-from .ceilings import gemm_dtypes, measure_ceilings
+from .ceilings import gemm_dtypes, measure_ceilings, sustained_gemm
 from .correctness import run_checks
 from .device import Opened
 from .kernels import KERNELS, PAGE, absorbed_decode, pick
@@ -74,6 +75,15 @@ class CudaBench:
             )
             torch.cuda.empty_cache()
             return found
+
+    def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
+        """``ceilings`` with the rate that the best bf16 product keeps up."""
+        shape = ceilings.gemm_shapes.get("bf16")
+        if shape is None:
+            return ceilings
+        with self._told():
+            rate = sustained_gemm("bf16", shape, self._stream)
+            return replace(ceilings, sustained_gemm_flop_per_s={"bf16": rate})
 
     def check(self, kernel: str) -> Sequence[Check]:
         """One kernel on every check that it does not refuse."""

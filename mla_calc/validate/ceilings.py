@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +16,9 @@ Product = tuple[int, int, int]
 
 _GIB = 1 << 30
 _REPEATS = 7
+SUSTAINED_S = 3.0
+_PER_SAMPLE = 20
+"""Products between two looks at the clock."""
 GEMM_SHAPES = ((8192, 8192, 8192), (4096, 8192, 8192), (16384, 8192, 4096), (8192, 4096, 16384))
 """(m, n, k), large enough that a product's start and end do not count. No shape is the best everywhere."""
 READERS = ((8192, 2, 8), (8192, 4, 8), (4096, 8, 4), (16384, 2, 16))
@@ -80,6 +85,26 @@ def _gemm_rate(dtype: str, shape: Product, stream: Stream) -> float:
     m, n, k = shape
     timing = time_call(_product(dtype, m, n, k), stream=stream, flush=None, repeats=_REPEATS)
     return 2 * m * n * k / (timing.median_us * 1e-6)
+
+
+def sustained_gemm(dtype: str, shape: Product, stream: Stream, seconds: float = SUSTAINED_S) -> float:
+    """FLOP/s of one product after ``seconds`` of nothing else: long enough for power and heat to set the clocks.
+
+    The rate is the median over the last third. A run takes it last, so that it heats no cell.
+    """
+    m, n, k = shape
+    product = _product(dtype, m, n, k)
+    product()
+    stream.wait()
+    rates, began = [], time.monotonic()
+    while time.monotonic() - began < seconds:
+        start = stream.mark()
+        for _ in range(_PER_SAMPLE):
+            product()
+        end = stream.mark()
+        stream.wait()
+        rates.append(_PER_SAMPLE * 2 * m * n * k / (stream.elapsed_us(start, end) * 1e-6))
+    return float(np.median(rates[-max(1, len(rates) // 3) :]))
 
 
 def _product(dtype: str, m: int, n: int, k: int) -> Callable[[], object]:

@@ -74,5 +74,5 @@ QUICK = Grid(
     others=Axes(batch=(1, 128), queries=(1,), context=(4 * K,), every_rank=False),
     crossover_ends=Axes(batch=(1,), queries=(64, 128, 192, 256, 512), context=(4 * K,)),
     crossover_between=Axes(batch=(1,), queries=(), context=()),
-    budget_s=48.0,
+    budget_s=44.0,
 )

@@ -24,7 +24,7 @@ from .device import Opened
 from .plan import Case, Plan
 from .record import Check, Geometry, MeasuredCeilings, Row, Run, Skipped
 
-Stage = Literal["ceilings", "checks", "cells"]
+Stage = Literal["ceilings", "checks", "cells", "sustained"]
 
 CHECKPOINT_S = 5.0
 HANG_S = 120.0
@@ -57,6 +57,9 @@ class Bench(Protocol):
 
     def ceilings(self) -> MeasuredCeilings:
         """The measured ceilings."""
+
+    def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
+        """``ceilings`` with the product's rate after seconds of nothing else."""
 
     def check(self, kernel: str) -> Sequence[Check]:
         """One kernel against float64."""
@@ -111,6 +114,7 @@ def measure(
             _ceilings(bench, state, progress, watchdog)
             failed = _checks(bench, plan, state, progress, watchdog)
             _cells(bench, plan, state, failed, progress, watchdog)
+            _sustained(bench, state, progress, watchdog)
             state.update(finished=_now())
     except KeyboardInterrupt:
         state.note("Stopped by Ctrl-C: the rows measured until then.")
@@ -196,6 +200,17 @@ def _ceilings(bench: Bench, state: _State, progress: Callable[[Progress], None],
         except CellFailedError as error:
             state.note(f"The ceilings could not be measured: {error}")
     progress(Progress("ceilings", 1, 1, ""))
+
+
+def _sustained(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog) -> None:
+    """Last, so that the heat of it is in no cell."""
+    progress(Progress("sustained", 0, 1, "a matrix product, for seconds"))
+    with watchdog.over("the sustained product"):
+        try:
+            state.update(ceilings=bench.sustained(state.run.ceilings))
+        except CellFailedError as error:
+            state.note(f"The sustained product could not be measured: {error}")
+    progress(Progress("sustained", 1, 1, ""))
 
 
 def _checks(

@@ -104,6 +104,8 @@ class MeasuredCeilings:
     """Best matrix product by dtype, over the shapes in ``gemm_shapes``."""
     gemm_shapes: Mapping[Text, tuple[int, int, int]] = field(default_factory=dict)
     """The (m, n, k) that was the best, by dtype."""
+    sustained_gemm_flop_per_s: Mapping[Text, float] = field(default_factory=dict)
+    """The best product after seconds of nothing else, at the end of the run: at the clocks that power leaves it."""
     launch_s: float | None = None
     """An empty kernel in a replayed graph."""
 

@@ -78,6 +78,10 @@ class FakeBench:
         self.log.append("ceilings")
         return CEILINGS
 
+    def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
+        self.log.append("sustained")
+        return replace(ceilings, sustained_gemm_flop_per_s={"bf16": 6e14})
+
     def check(self, kernel: str) -> Sequence[Check]:
         self.log.append(f"check {kernel}")
         good = Check(kernel=kernel, case="bf16 h=16", relative_error=2e-3, tolerance=3e-3, correct=True)
@@ -146,7 +150,7 @@ def test_a_run_measures_ceilings_then_checks_then_cells() -> None:
     bench = FakeBench()
     run_of(bench)
     # naive paths are no kernels of ours: each cell checks its own attention
-    assert bench.log == ["ceilings", "check one", "check two", *map(str, CASES)]
+    assert bench.log == ["ceilings", "check one", "check two", *map(str, CASES), "sustained"]
 
 
 def test_a_run_says_what_it_is() -> None:
@@ -154,7 +158,8 @@ def test_a_run_says_what_it_is() -> None:
     assert run.id.endswith("-h200")
     assert run.id[:8] == run.started[:10].replace("-", "")
     assert run.finished is not None
-    assert (run.plan, run.seed, run.ceilings) == ("quick", 5, CEILINGS)
+    sustained = replace(CEILINGS, sustained_gemm_flop_per_s={"bf16": 6e14})
+    assert (run.plan, run.seed, run.ceilings) == ("quick", 5, sustained)
     assert run.geometry == Geometry(
         model="DeepSeek-V3", kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128
     )
@@ -270,7 +275,7 @@ def test_what_the_time_leaves_out_is_told() -> None:
 def test_progress_names_what_runs() -> None:
     seen: list[Progress] = []
     run_of(FakeBench(), progress=seen.append)
-    assert [step.stage for step in seen] == ["ceilings"] * 2 + ["checks"] * 3 + ["cells"] * 6
+    assert [step.stage for step in seen] == ["ceilings"] * 2 + ["checks"] * 3 + ["cells"] * 6 + ["sustained"] * 2
     cells = [step for step in seen if step.stage == "cells"]
     assert [step.done for step in cells] == [0, 1, 2, 3, 4, 5]
     assert {step.total for step in cells} == {5}

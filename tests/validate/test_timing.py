@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mla_calc.validate import ceilings
 from mla_calc.validate.timing import NotCapturableError, Timing, row_times, time_call
 
 
@@ -173,3 +176,18 @@ def test_ceilings_are_below_the_datasheet() -> None:
         assert 0.4 < rate / gpu.peak_flop_per_s(dtype) <= 1
     assert found.launch_s is not None
     assert 0 < found.launch_s < 50e-6
+
+
+def test_the_sustained_product_is_that_of_the_last_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a device that slows down: 9 samples of 20 products of 2 * 10^6 FLOP; 1 us each at first, 2 us in the last third
+    stream = FakeStream()
+    clock = iter(range(20))
+    products = count()
+
+    def product() -> None:
+        stream.now_us += 1.0 if next(products) <= 20 * 6 else 2.0
+
+    monkeypatch.setattr(ceilings, "_product", lambda *_: product)
+    monkeypatch.setattr(ceilings, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    rate = ceilings.sustained_gemm("bf16", (100, 100, 100), stream, seconds=9.5)
+    assert rate == pytest.approx(2e6 / 2e-6)
