@@ -3,7 +3,9 @@
 A ``console`` block holds ``$ mla-calc ...`` lines, each followed by its output. A line ``...`` stands for lines
 that are left out, blanks at the end of a line do not count, and ``$ echo $?`` shows the exit code of the command
 before it. It runs in a folder of its own that holds the page's files: the blocks that follow a comment
-``<!-- file: NAME -->``. A ``python`` block runs after those before it. No example needs another one to have run.
+``<!-- file: NAME -->``, and files of the repository, each named by a comment ``<!-- repository: PATH -->`` and
+reached by that path. A ``python`` block runs after those before it, in the repository's root. No example needs another
+one to have run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from sybil import Document, Example, Region, Sybil
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^<!-- file: ([\w.-]+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINKED = re.compile(r"^<!-- repository: ([\w./-]+) -->$", re.MULTILINE)
 OMITTED = "..."
+ROOT = Path(__file__).parent
 
 
 def console_blocks(document: Document) -> Iterator[Region]:
@@ -35,14 +39,22 @@ def run_console(example: Example) -> str | None:
     """Run a block's commands; the first that prints something else than the page says is returned as a diff."""
     code = 0
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for name, text in FILE.findall(example.document.text):
-            Path(name).write_text(text, encoding="utf-8")
+        put_files(example.document.text)
         for command, expected in commands_of(example.parsed):
             printed, code = run_command(command, code)
             if not matches(expected, printed):
                 lines = unified_diff(expected, printed, "the page", "the command", lineterm="")
                 return "\n".join((f"$ {command}", *lines))
     return None
+
+
+def put_files(page: str) -> None:
+    """Put the files that a page holds or names into the current folder."""
+    for name, text in FILE.findall(page):
+        Path(name).write_text(text, encoding="utf-8")
+    for name in LINKED.findall(page):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).symlink_to((ROOT / name).resolve(strict=True))
 
 
 def commands_of(block: str) -> list[tuple[str, list[str]]]:
@@ -90,7 +102,8 @@ def python_blocks(document: Document) -> Iterator[Region]:
 
 def run_python(example: Example) -> None:
     """Run a block after those before it; line numbers are the page's."""
-    exec(compile(example.parsed, example.path, "exec"), {"__name__": "__main__"})
+    with chdir(ROOT):
+        exec(compile(example.parsed, example.path, "exec"), {"__name__": "__main__"})
 
 
 pytest_collect_file = Sybil(

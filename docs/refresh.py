@@ -28,8 +28,7 @@ def refreshed(text: str) -> str:
 
     def block(match: re.Match[str]) -> str:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            for name, content in conftest.FILE.findall(text):
-                Path(name).write_text(content)
+            conftest.put_files(text)
             return "```console\n" + "\n".join(_rerun(match[1].splitlines())) + "\n```"
 
     return conftest.CONSOLE.sub(block, text)

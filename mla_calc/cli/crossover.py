@@ -17,19 +17,21 @@ from ..costs.crossover import (
 )
 from ..costs.estimated_crossover import EstimatedCrossover, estimated_crossover
 from ..costs.layouts import Layout, latent_row_bytes, load_layout
+from ..costs.measured_crossover import MeasuredAtContext, measured_crossover
 from ..costs.paths import Work
 from ..costs.sharding import check_tp
 from ..costs.sparse import indexer_of
 from ..engines.load import load_engine
 from ..engines.thresholds import EngineThreshold, engine_thresholds
 from ..hardware.gpu import GPU
-from ..models.attention import Indexer, Model
+from ..models.attention import MLA, Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.record import Cell, Explanation, Report, Table, plain
+from ..report.record import Explanation, Report, plain
 from ..report.write import emit
 from . import complete, estimates, options, request
 from . import sparse as dsa
+from .crossover_tables import tables_of
 
 app = options.command_app()
 
@@ -82,6 +84,7 @@ def crossover(
         if card and card.calibration and not indexer
         else None
     )
+    measured, unmeasured = _measured(card, mla, work, points, mma_dtype, layout.name, sparse)
     names = [name.strip() for entry in engine or NEWEST for name in entry.split(",")]
     thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
     inputs = {
@@ -96,10 +99,29 @@ def crossover(
         "engine": names,
         "sparse": sparse,
     }
-    report = _report(loaded, layout, card, flop, time, estimated, thresholds, inputs)
+    report = _report(loaded, layout, card, flop, time, estimated, measured, thresholds, inputs)
+    if card:
+        report = replace(report, notes=(*report.notes, *_measured_notes(measured, unmeasured)))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
     emit(report, format_name, output, explain)
+
+
+def _measured(
+    gpu: GPU | None,
+    mla: MLA,
+    work: Work,
+    points: list[tuple[int, int, int]],
+    dtype: str,
+    cache: str,
+    sparse: bool,
+) -> tuple[tuple[MeasuredAtContext, ...], str | None]:
+    """What was measured of the points asked for, and why not of all."""
+    if gpu is None:
+        return (), None
+    if sparse:
+        return (), "attention is sparse: dense attention was measured"
+    return measured_crossover(gpu, mla, work, points, dtype=dtype, cache=cache)
 
 
 def _thresholds(
@@ -122,6 +144,7 @@ def _report(
     flop: FlopCrossover | SparseFlopCrossover,
     time: TimeCrossover | None,
     estimated: EstimatedCrossover | None,
+    measured: tuple[MeasuredAtContext, ...],
     thresholds: tuple[EngineThreshold, ...],
     inputs: dict[str, Any],
 ) -> Report:
@@ -131,7 +154,7 @@ def _report(
         "time": plain(time),
         "estimated": plain(estimated),
         "engines": plain(thresholds),
-        "measured": None,
+        "measured": plain(measured) or None,
     }
     return Report(
         command="crossover",
@@ -139,9 +162,9 @@ def _report(
         subtitle=request.gpu_phrase(gpu, inputs["mma_dtype"]) if gpu else "",
         inputs=inputs,
         results=results,
-        tables=tuple(_tables(flop, time, estimated, thresholds)),
+        tables=tuple(tables_of(flop, time, estimated, measured, thresholds)),
         sentence=_sentence(flop, time, gpu),
-        notes=(*_notes(model, flop, gpu, time, thresholds), *_estimate_notes(gpu, estimated, inputs["sparse"])),
+        notes=(*_notes(model, flop, time, thresholds), *_estimate_notes(gpu, estimated, inputs["sparse"])),
         sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
         input_sources=sources,
         csv_rows=_csv_rows(results),
@@ -168,82 +191,17 @@ def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _tables(
-    flop: FlopCrossover | SparseFlopCrossover,
-    time: TimeCrossover | None,
-    estimated: EstimatedCrossover | None,
-    thresholds: tuple[EngineThreshold, ...],
-) -> list[Table]:
-    tables = [dsa.flop_table(flop) if isinstance(flop, SparseFlopCrossover) else _flop_table(flop)]
-    if time:
-        tables.append(_time_table(time))
-    if estimated and any(point.searched_from_queries for point in estimated.by_context):
-        tables.append(_estimated_table(estimated))
-    engines = tuple(
-        (
-            item.engine,
-            _backend(item),
-            Cell(f"engines[{index}].threshold"),
-            item.counts,
+def _measured_notes(measured: tuple[MeasuredAtContext, ...], reason: str | None) -> list[str]:
+    notes = []
+    if measured:
+        runs = dict.fromkeys(f"run {item.run} of {item.date}" for item in measured)
+        notes.append(
+            f"Measured: {', '.join(runs)}, both paths as this tool runs them; low and high are of p10 and p90 times."
         )
-        for index, item in enumerate(thresholds)
-    )
-    if engines:
-        tables.append(Table(("engine", "backend", "threshold", "counts"), engines, "What the engines use"))
-    return tables
-
-
-def _flop_table(flop: FlopCrossover) -> Table:
-    columns = ("queries_rectangular", "first_queries_naive_wins_rectangular")
-    causal = ("queries_causal", "first_queries_naive_wins_causal")
-    rows: list[tuple[str | Cell, ...]] = []
-    for index in range(len(flop.by_context)):
-        at = f"flop.by_context[{index}]."
-        pair = [(Cell(at + equal, "number"), Cell(at + first)) for equal, first in (columns, causal)]
-        rows.append((Cell(at + "context"), *pair[0], *pair[1]))
-    limit = (Cell("flop.queries_limit", "number"), Cell("flop.first_queries_naive_wins"))
-    rows.append(("without end", *limit, *limit))
-    headers = ("context", "equal at", "naive from", "causal: equal at", "naive from")
-    return Table(headers, tuple(rows), "By FLOPs, in queries (rectangular: context S; causal: prefix P)")
-
-
-def _backend(item: EngineThreshold) -> str:
-    """The backend, with what its threshold hangs on."""
-    text = item.backend
-    if item.heads_per_rank is not None:
-        text += f", {item.heads_per_rank} heads"
-    if item.compute_capability_major:
-        text += f", {'/'.join(map(str, item.compute_capability_major))}.x"
-    return text
-
-
-def _time_table(time: TimeCrossover) -> Table:
-    rows: list[tuple[str | Cell, ...]] = []
-    for index, point in enumerate(time.by_context):
-        at = f"time.by_context[{index}]."
-        rows.append(
-            (
-                *(Cell(at + axis) for axis in ("context", "tp", "batch")),
-                Cell(at + "first_queries_naive_wins"),
-                Cell(at + "first_queries_naive_wins_causal"),
-                dsa.stretches(point.causal_intervals),
-            )
-        )
-    headers = ("context", "TP", "batch", "naive from", "causal: from", "causal: which path wins")
-    return Table(headers, tuple(rows), "By bound on this GPU, in queries (context is S; causal: P)")
-
-
-def _estimated_table(estimated: EstimatedCrossover) -> Table:
-    rows: list[tuple[str | Cell, ...]] = []
-    for index, point in enumerate(estimated.by_context):
-        at = f"estimated.by_context[{index}]."
-        known = point.searched_from_queries is not None
-        searched = f"{point.searched_from_queries:,} to {point.searched_to_queries:,}" if known else "-"
-        kernels = (Cell(at + "absorbed_kernel", "text"), Cell(at + "naive_kernel", "text"))
-        axes = (Cell(at + axis) for axis in ("context", "tp", "batch"))
-        rows.append((*axes, Cell(at + "first_queries_naive_wins"), searched, *kernels))
-    headers = ("context", "TP", "batch", "naive from", "searched", "absorbed", "naive")
-    return Table(headers, tuple(rows), "By estimate on this GPU, in queries (context is S, pairs causal)")
+    if reason:
+        others = "of the other points " if measured else ""
+        notes.append(f"No measured crossover {others}({'' if measured else 'measured: null; '}{reason}).")
+    return notes
 
 
 def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, sparse: bool) -> list[str]:
@@ -253,7 +211,8 @@ def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, spars
         reasons = ["attention is sparse: it was not measured"] if sparse else []
         return estimates.notes(gpu, (), reasons)
     sources = [source for point in estimated.by_context for source in point.sources]
-    return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason])
+    kernels = [name for point in estimated.by_context for name in (point.absorbed_kernel, point.naive_kernel)]
+    return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason], kernels)
 
 
 def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
@@ -275,7 +234,6 @@ def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | N
 def _notes(
     model: Model,
     flop: FlopCrossover | SparseFlopCrossover,
-    gpu: GPU | None,
     time: TimeCrossover | None,
     thresholds: tuple[EngineThreshold, ...],
 ) -> list[str]:
@@ -286,8 +244,6 @@ def _notes(
         notes[0] = "2r <= dn + dv here: there is no finite FLOP crossover, and null stands for it."
     if time is None:
         notes.append("No --gpu: the crossover by time is left out (time: null).")
-    elif gpu:
-        notes.append("No preset records a measured crossover yet (measured: null).")
     if thresholds:
         notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
         notes.append("Every backend for such a GPU is shown: cache dtype and row width may rule some of them out.")

@@ -10,13 +10,14 @@ from ..hardware.gpu import GPU
 MOST_REASONS = 3
 
 
-def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str]) -> list[str]:
+def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str], kernels: Iterable[str | None] = ()) -> list[str]:
     """The notes of a report on ``gpu``.
 
     Args:
         gpu: the GPU asked for.
         sources: the runs that estimates rest on.
         unknown: why a path or step has no estimate.
+        kernels: the implementations that estimates are of.
     """
     if not gpu.calibration:
         return [f"No calibration of {gpu.name} in its preset: there is no estimate of a latency, only bounds."]
@@ -24,6 +25,8 @@ def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str]) -> list[s
     found = []
     if listed:
         found.append(f"An estimate is a latency, by constants measured on {gpu.name}: {', '.join(listed)}.")
+        names = ", ".join(dict.fromkeys(name for name in kernels if name))
+        found.append(f"It is of the kernels that this tool ran there ({names}), not of an engine's own.")
     reasons = list(dict.fromkeys(unknown))
     found += [f"No estimate where {reason}." for reason in reasons[:MOST_REASONS]]
     if len(reasons) > MOST_REASONS:

@@ -69,7 +69,8 @@ def flops(
     report = _report(loaded, layout, card, costs, mma_dtype, weight_bytes, indexer)
     if card:
         sources = [Source(part.run, part.date) for _, cost in costs for part in _estimated_parts(cost)]
-        report = replace(report, notes=(*report.notes, *estimates.notes(card, sources, unknown)))
+        kernels = [path.estimated.kernel for _, cost in costs for path in _paths(cost) if path.estimated]
+        report = replace(report, notes=(*report.notes, *estimates.notes(card, sources, unknown, kernels)))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs, indexer))
     emit(report, format_name, output, explain)
@@ -210,7 +211,11 @@ def _any_estimate(costs: list[FlopsCost]) -> bool:
 
 
 def _estimated_parts(cost: FlopsCost) -> list[EstimatedPart]:
-    return [part for path in (cost.absorbed, cost.naive) if path.estimated for part in path.estimated.parts]
+    return [part for path in _paths(cost) if path.estimated for part in path.estimated.parts]
+
+
+def _paths(cost: FlopsCost) -> tuple[PathCost, PathCost]:
+    return cost.absorbed, cost.naive
 
 
 def _step(cost: FlopsCost) -> str:

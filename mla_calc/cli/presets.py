@@ -23,6 +23,7 @@ app = options.command_app()
 
 Kind = Enum("Kind", {name: name for name in KINDS}, type=str)  # type: ignore[misc]
 MODEL = Kind("model")
+TABLES_OF_THEIR_OWN = ("sources", "notes", "expect", "calibration", "crossovers")
 
 
 @app.callback()
@@ -66,10 +67,10 @@ def show(
     format_name: options.Format = None,
     output: options.Output = None,
 ) -> None:
-    """One preset: every figure, and its sources."""
+    """One preset: every figure, and its sources; what runs measured in short, the JSON has all of it."""
     kind, path, mapping = _find(name)
     record = plain(build(KINDS[kind][1], mapping, path.name))
-    figures = {key: value for key, value in record.items() if key not in ("sources", "notes", "expect")}
+    figures = {key: value for key, value in record.items() if key not in TABLES_OF_THEIR_OWN}
     rows = tuple((key, Cell(f"preset.{key}", "text")) for key in _leaves(figures))
     sources = [f"{field}: {text}" for field, texts in record.get("sources", {}).items() for text in texts]
     report = Report(
@@ -77,7 +78,7 @@ def show(
         title=f"{record['name']}   {kind} preset {path.stem}",
         inputs={"name": name},
         results={"kind": kind, "id": path.stem, "preset": record},
-        tables=(Table(("figure", "value"), rows), *_expect_table(record)),
+        tables=(Table(("figure", "value"), rows), *_run_tables(record), *_expect_table(record)),
         sentence="",
         notes=tuple(record.get("notes", ())),
         sources=tuple(sources),
@@ -172,6 +173,31 @@ def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
         f"no preset is named {shown(name)}",
         nearest(name, complete.anything("")) or "`mla-calc presets list` shows all of them",
     )
+
+
+def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
+    """What runs on a GPU left in its preset: a line for each kernel, and how many crossovers."""
+    kernels = tuple(
+        (
+            *(Cell(f"preset.calibration[{index}].{key}", "text") for key in ("path", "part", "kernel")),
+            *(Cell(f"preset.calibration[{index}].{key}", "text") for key in ("dtype", "cache")),
+            Cell(f"preset.calibration[{index}].fit.rows"),
+            Cell(f"preset.calibration[{index}].fit.held_out.median_ape", "percent") if item["fit"]["held_out"] else "-",
+        )
+        for index, item in enumerate(record.get("calibration", ()))
+    )
+    met = tuple(
+        (
+            *(Cell(f"preset.crossovers[{index}].{key}", "text") for key in ("run", "dtype", "cache")),
+            f"{len(item['at']):,}",
+        )
+        for index, item in enumerate(record.get("crossovers", ()))
+    )
+    tables = (
+        Table(("path", "part", "kernel", "dtype", "cache", "rows", "error"), kernels, "Calibrated (held-out median)"),
+        Table(("run", "dtype", "cache", "crossovers"), met, "Crossovers measured"),
+    )
+    return tuple(table for table in tables if table.rows)
 
 
 def _expect_table(record: dict[str, Any]) -> tuple[Table, ...]:

@@ -211,7 +211,7 @@ def _calibrated(recording: Recording, run: Run, path: Path) -> Recording:
     from ..validate import calibrate, preset_file
 
     found = calibrate.calibrate(run, load_gpu(path), seed=run.seed)
-    preset_file.write_calibration(path, found.calibrations)
+    preset_file.write_calibration(path, found.calibrations, found.crossovers)
     gpu = load_gpu(path)
     notes = [
         f"Written into {path}: {fmt.counted(len(found.calibrations), 'calibration')}, fitted to "

@@ -131,7 +131,7 @@ def _crossovers(results: Results) -> list[Table]:
         return []
     several = [name for name in ("gpu", "cache") if len({entry[name] for entry in found}) > 1]
     rows = tuple(_crossover(index, found[index], several) for index in range(min(len(found), MOST_SHOWN)))
-    headers = (*several, "heads", "context", "batch", "naive path", "measured", "low", "high", "FLOPs", "bound")
+    headers = (*several, "naive path", "heads", "context", "batch", "measured", "low", "high", "FLOPs", "bound")
     return [Table(headers, rows, "Queries from which the naive path is faster (causal, context fixed)")]
 
 
@@ -140,8 +140,8 @@ def _crossover(index: int, entry: Results, several: Sequence[str]) -> tuple[Entr
     measured = Cell(at + "measured_queries", "number")
     return (
         *(Cell(at + name, "text") for name in several),
-        *(Cell(at + name) for name in ("heads", "context", "batch")),
         Cell(at + "naive", "text"),
+        *(Cell(at + name) for name in ("heads", "context", "batch")),
         measured if entry["measured_queries"] is not None else _beyond(entry),
         Cell(at + "low", "number"),
         Cell(at + "high", "number"),

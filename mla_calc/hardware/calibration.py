@@ -133,7 +133,7 @@ class Fit:
     """Share of the rows kept out, by seed and row."""
     rows: Dimension
     """Rows used."""
-    held_out: Errors | None
+    held_out: Errors | None = None
     """``None``: no row was kept out."""
 
 

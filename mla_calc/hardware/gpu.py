@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..expected import Expected
 from ..schema import STRICT, Dimension, Quantity, Text
 from .calibration import Calibration
+from .crossovers import Crossovers
 
 Dtype = Literal["bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
@@ -89,6 +90,8 @@ class GPU:
     measured: tuple[Measured, ...] = ()
     calibration: tuple[Calibration, ...] = ()
     """Constants of the estimate, of kernels that were measured on this GPU; written by `validate --calibrate`."""
+    crossovers: tuple[Crossovers, ...] = ()
+    """Where the naive path overtook the absorbed one in runs on this GPU; written by `validate --calibrate`."""
     notes: tuple[Text, ...] = ()
     expect: tuple[Expected, ...] = ()
     sources: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)

@@ -30,11 +30,13 @@ from ..hardware.calibration import (
     schedule_of,
     terms,
 )
+from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import DTYPES, GPU
 from .estimate import estimate_row_s, is_held_out, row_id, row_mla, row_work
 from .fitting import Curves, Samples, fit
 from .preset_file import write_calibration
 from .record import Geometry, Row, Run, Skipped
+from .run_crossovers import crossovers_of
 
 __all__ = ["CalibrationResult", "calibrate", "errors_of", "write_calibration"]
 
@@ -51,7 +53,7 @@ SHARED_PARTS = ("q_fold", "v_up")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationResult:
-    """What a run gave: constants, and how far they can be trusted."""
+    """What a run gave: constants, how far they can be trusted, and the crossovers that it met."""
 
     calibrations: tuple[Calibration, ...]
     held_out_errors: Mapping[str, Errors]
@@ -61,6 +63,8 @@ class CalibrationResult:
     held_out: tuple[str, ...]
     skipped: tuple[Skipped, ...] = ()
     """Kernels that were timed and not calibrated, and why."""
+    crossovers: tuple[Crossovers, ...] = ()
+    """From all rows, those kept out included: no constant is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ def calibrate(run: Run, gpu: GPU, *, seed: int, holdout: float = 0.3) -> Calibra
         used=tuple(row_id(row) for row, out in rows if not out),
         held_out=tuple(row_id(row) for row in held),
         skipped=tuple(skipped),
+        crossovers=crossovers_of(run, _date(run)),
     )
 
 

@@ -51,7 +51,10 @@ class Crossing:
 
 
 def crossings(rows: Iterable[Recorded]) -> tuple[Crossing, ...]:
-    """Every crossover that ``rows`` hold: each naive path against the fastest absorbed one of the same shape."""
+    """Every crossover that ``rows`` hold: each naive path against the fastest absorbed one of the same shape.
+
+    By GPU, model and cache, then by naive path, heads, context and batch.
+    """
     absorbed: dict[tuple[object, ...], list[Recorded]] = {}
     naive: dict[tuple[object, ...], dict[str, list[Recorded]]] = {}
     for item in rows:
@@ -61,11 +64,48 @@ def crossings(rows: Iterable[Recorded]) -> tuple[Crossing, ...]:
             absorbed.setdefault(shape, []).append(item)
         elif row.scope == "naive":
             naive.setdefault(shape, {}).setdefault(row.kernel, []).append(item)
-    return tuple(
+    found = [
         _crossing(absorbed[shape], name, items)
         for shape, by_kernel in naive.items()
         for name, items in by_kernel.items()
         if shape in absorbed
+    ]
+    return tuple(sorted(found, key=_place))
+
+
+def _place(found: Crossing) -> tuple[str | int, ...]:
+    return (found.gpu, found.model, found.cache, found.naive, found.heads, found.context, found.batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """Where one naive path met the absorbed one, by measured times alone. Fields are those of :class:`Crossing`."""
+
+    absorbed: tuple[str, ...]
+    queries: tuple[int, ...]
+    measured_queries: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+def met(absorbed: Iterable[Row], naive: Iterable[Row]) -> Met:
+    """Where the paths met, by rows of one shape and of one naive path; of absorbed kernels the fastest counts."""
+    of_absorbed, of_naive = _fastest(absorbed), _fastest(naive)
+    both = sorted(of_absorbed.keys() & of_naive.keys())
+    medians = [(q, log(of_naive[q].time_us / of_absorbed[q].time_us)) for q in both]
+    measured = crossing_of(medians)
+    low, high = (
+        crossing_of(points) if points else None
+        for points in (_spread(of_naive, of_absorbed, both, early) for early in (True, False))
+    )
+    return Met(
+        absorbed=tuple(dict.fromkeys(of_absorbed[q].kernel for q in both)),
+        queries=tuple(both),
+        measured_queries=measured,
+        low=low,
+        high=high,
+        reason=_reason(medians, measured, low, high),
     )
 
 
@@ -99,14 +139,7 @@ def crossing_of(points: Points) -> float | None:
 
 def _crossing(absorbed: Sequence[Recorded], name: str, naive: Sequence[Recorded]) -> Crossing:
     item = naive[0]
-    of_absorbed, of_naive = _fastest(absorbed), _fastest(naive)
-    both = sorted(of_absorbed.keys() & of_naive.keys())
-    medians = [(q, log(of_naive[q].time_us / of_absorbed[q].time_us)) for q in both]
-    measured = crossing_of(medians)
-    low, high = (
-        crossing_of(points) if points else None
-        for points in (_spread(of_naive, of_absorbed, both, early) for early in (True, False))
-    )
+    times = met((other.row for other in absorbed), (other.row for other in naive))
     row = item.row
     work = Work(queries=1, context=row.context, row_bytes=item.row_bytes, batch=row.batch)
     ceilings = datasheet_ceilings(item.gpu, absorbed[0].row.dtype)
@@ -118,24 +151,24 @@ def _crossing(absorbed: Sequence[Recorded], name: str, naive: Sequence[Recorded]
         context=row.context,
         batch=row.batch,
         naive=name,
-        absorbed=tuple(dict.fromkeys(of_absorbed[q].kernel for q in both)),
-        queries=tuple(both),
-        measured_queries=measured,
-        low=low,
-        high=high,
-        reason=_reason(medians, measured, low, high),
+        absorbed=times.absorbed,
+        queries=times.queries,
+        measured_queries=times.measured_queries,
+        low=times.low,
+        high=times.high,
+        reason=times.reason,
         flop_queries=first_queries(item.mla, work, None),
         time_queries=first_queries(item.mla, work, ceilings),
     )
 
 
-def _fastest(items: Iterable[Recorded]) -> dict[int, Row]:
+def _fastest(rows: Iterable[Row]) -> dict[int, Row]:
     """The fastest row of every Q: a path would run that kernel."""
     found: dict[int, Row] = {}
-    for item in items:
-        known = found.get(item.row.queries)
-        if known is None or item.row.time_us < known.time_us:
-            found[item.row.queries] = item.row
+    for row in rows:
+        known = found.get(row.queries)
+        if known is None or row.time_us < known.time_us:
+            found[row.queries] = row
     return found
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil, log2
+from math import log2
 from typing import TYPE_CHECKING, Any
 
 from .crossing import Crossing
-from .figures import INK, SOFT, caption, drawing_style, new_figure, tokens
+from .figures import INK, caption, drawing_style, new_figure, tokens
 from .record import Row, Run
 
 if TYPE_CHECKING:
@@ -21,9 +21,13 @@ ABSORBED_COLOUR, NAIVE_COLOUR = "#0072B2", "#D55E00"
 FULL_COLOUR_OCTAVES = 2.0
 """A path that is four times as fast as the other gets its full colour."""
 
-MEASURED_COLOUR = "#009E73"
-PANELS_IN, BOX_IN, BESIDE_IN = 10.4, 0.42, 0.26
-"""Width that the panels share, that a box with its number takes, and from its middle to the point beside it."""
+DOTS = (0, (1, 1.5))
+PANELS_IN = 10.0
+"""Width that the columns of all panels share."""
+LETTER_IN, NUMBER_IN = 0.2, 0.46
+"""Width of a column that holds the initial of the faster path, and of one that holds its factor too."""
+TEXT_LEFT, MARK_RIGHT = 0.12, 0.36
+"""Of a column's width: from its middle to the text, and on the other side to the measured point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +70,66 @@ def _shape(row: Row) -> tuple[Any, ...]:
     return (row.heads, row.batch, row.queries, row.context, row.dtype, row.cache)
 
 
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """An axis of queries with a row of equal height for every Q that was measured, rising.
+
+    Between two rows, and beyond the ends, it is logarithmic: a step there is that of the nearest rows.
+    """
+
+    rows: tuple[int, ...]
+
+    def place(self, queries: float) -> float:
+        """The height of ``queries``, in rows: 0 is the first measured Q, 1 the second."""
+        if len(self.rows) == 1:
+            return log2(queries / self.rows[0])
+        below = min(max(bisect_right(self.rows, queries) - 1, 0), len(self.rows) - 2)
+        low, high = self.rows[below : below + 2]
+        return below + log2(queries / low) / log2(high / low)
+
+    def holds(self, queries: float) -> bool:
+        """Whether ``queries`` lies on the axis, which ends half a row beyond the rows."""
+        return -0.5 <= self.place(queries) <= len(self.rows) - 0.5
+
+
 def crossover_figure(
     run: Run, crossings: Sequence[Crossing], naive: str, batch: int, thresholds: Mapping[int, str]
 ) -> Figure:
-    """One panel per head count: boxes say which path was faster, lines where it was predicted to change.
+    """One panel per head count: cells say which path was faster, lines where it was predicted to change.
+
+    A panel has a column for every context that its head count was measured at; all share the rows. Lines are level
+    over the column that they are of.
 
     Args:
-        run: its ``absorbed`` and ``naive`` rows are the boxes.
+        run: its ``absorbed`` and ``naive`` rows are the cells.
         crossings: the measured boundary and the predictions, for any naive path and batch.
         naive: the naive path's name.
         batch: requests.
         thresholds: label by queries of the engines' constants.
     """
     found = duels(run.rows, naive, batch)
-    heads = sorted({duel.heads for duel in found})
+    ladder = Ladder(tuple(sorted({duel.queries for duel in found})))
+    contexts = {
+        heads: sorted({duel.context for duel in found if duel.heads == heads})
+        for heads in sorted({duel.heads for duel in found})
+    }
+    column_in = PANELS_IN / sum(map(len, contexts.values()))
     title = f"Which path is faster: absorbed or {NAIVE_TITLES.get(naive, naive)}, batch {batch}"
     used = [row for row in run.rows if row.scope == "naive" and row.kernel == naive and row.batch == batch]
     with drawing_style():
         figure = new_figure(title, caption(run, used))
-        panels = figure.subplots(1, len(heads), sharey=True, squeeze=False)[0]
-        for axes, count in zip(panels, heads, strict=True):
-            mine = sorted((c for c in crossings if _is(c, count, naive, batch)), key=lambda c: c.context)
-            _map_axes(axes, found)
-            _boxes(axes, [duel for duel in found if duel.heads == count], _roomy(found))
-            _thresholds(axes, thresholds, labelled=axes is panels[-1])
-            _boundaries(axes, mine)
-            axes.set_title(f"{count} heads per rank")
-        panels[0].set_ylabel("query tokens per request")
-        _map_legend(figure, panels[0])
+        panels = figure.subplots(
+            1, len(contexts), sharey=True, squeeze=False, width_ratios=[len(mine) for mine in contexts.values()]
+        )[0]
+        for axes, (heads, columns) in zip(panels, contexts.items(), strict=True):
+            mine = {crossing.context: crossing for crossing in crossings if _is(crossing, heads, naive, batch)}
+            _map_axes(axes, columns, ladder, column_in)
+            _cells(axes, [duel for duel in found if duel.heads == heads], columns, ladder, column_in)
+            _thresholds(axes, thresholds, ladder, labelled=axes is panels[-1])
+            _boundaries(axes, [mine.get(context) for context in columns], ladder)
+            axes.set_title(f"{heads} heads" + " per rank" * (len(columns) * column_in > 2))
+        panels[0].set_ylabel("query tokens per request (a row for each Q measured)")
+        _map_legend(figure, panels[0], bool(thresholds))
     return figure
 
 
@@ -101,102 +137,122 @@ def _is(crossing: Crossing, heads: int, naive: str, batch: int) -> bool:
     return (crossing.heads, crossing.naive, crossing.batch) == (heads, naive, batch)
 
 
-def _map_axes(axes: Axes, found: Sequence[Duel]) -> None:
-    contexts = sorted({duel.context for duel in found})
-    most = max(duel.queries for duel in found)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
-    axes.set_xticks(contexts, labels=[tokens(context) for context in contexts])
-    powers = [1 << power for power in range(ceil(log2(max(most, 2))) + 1)]
-    axes.set_yticks(powers, labels=[f"{power:,}" for power in powers])
-    axes.minorticks_off()
-    axes.set_xlim(contexts[0] / 1.9, contexts[-1] * 2.8)
-    axes.set_ylim(0.75, most * 1.35)
+def _map_axes(axes: Axes, contexts: Sequence[int], ladder: Ladder, column_in: float) -> None:
+    labels = [tokens(context) for context in contexts]
+    longest = max(map(len, labels)) * 0.11  # inches at the size of ticks
+    axes.set_xticks(range(len(contexts)), labels=labels, rotation=0 if longest < column_in else 90)
+    axes.set_yticks(range(len(ladder.rows)), labels=[f"{queries:,}" for queries in ladder.rows])
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.set_xlim(-0.5, len(contexts) - 0.5)
+    axes.set_ylim(-0.5, len(ladder.rows) - 0.5)
     axes.set_xlabel("context, tokens")
 
 
-def _boxes(axes: Axes, found: Sequence[Duel], roomy: bool) -> None:
-    """A box per shape, above the lines: round for absorbed, square for naive, so that grey print tells too."""
-    for duel in found:
-        absorbed = duel.naive_over_absorbed >= 1
-        strength = min(abs(log2(duel.naive_over_absorbed)) / FULL_COLOUR_OCTAVES, 1)
-        axes.text(
-            duel.context, duel.queries, duel.text if roomy else duel.text[0], ha="center", va="center",
-            fontsize=8.5, zorder=3, color=INK,
-            bbox={
-                "boxstyle": "round,pad=0.1,rounding_size=0.5" if absorbed else "square,pad=0.1",
-                "facecolor": _tint(ABSORBED_COLOUR if absorbed else NAIVE_COLOUR, 0.12 + 0.5 * strength),
-                "edgecolor": "none",
-            },
-        )  # fmt: skip
+def _cells(axes: Axes, mine: Sequence[Duel], contexts: Sequence[int], ladder: Ladder, column_in: float) -> None:
+    """A cell per shape, its colour by the faster path; its text is a letter too, so that grey print tells."""
+    from matplotlib.patches import Rectangle
+
+    for duel in mine:
+        x, y = contexts.index(duel.context), ladder.rows.index(duel.queries)
+        colour = _colour_of(duel.naive_over_absorbed)
+        axes.add_patch(
+            Rectangle(
+                (x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1, zorder=1, rasterized=True
+            )
+        )
+        if column_in >= LETTER_IN:
+            axes.text(
+                x - TEXT_LEFT, y, duel.text if column_in >= NUMBER_IN else duel.text[0], ha="center", va="center",
+                fontsize=9, zorder=4, color=INK, bbox={"boxstyle": "square,pad=0.08", "fc": colour, "ec": "none"},
+            )  # fmt: skip
 
 
-def _roomy(found: Sequence[Duel]) -> bool:
-    """Whether a box with a number in it fits between two contexts; else it holds the initial alone."""
-    panels = len({duel.heads for duel in found})
-    contexts = sorted({duel.context for duel in found})
-    gaps = [log2(after / before) for before, after in pairwise(contexts)]
-    octaves = log2(contexts[-1] / contexts[0]) + log2(1.9 * 2.8)
-    return not gaps or min(gaps) * PANELS_IN / (panels * octaves) >= BOX_IN
+def _colour_of(naive_over_absorbed: float) -> tuple[float, float, float]:
+    strength = min(abs(log2(naive_over_absorbed)) / FULL_COLOUR_OCTAVES, 1)
+    return _tint(ABSORBED_COLOUR if naive_over_absorbed >= 1 else NAIVE_COLOUR, 0.12 + 0.5 * strength)
 
 
 def _tint(colour: str, strength: float) -> tuple[float, float, float]:
-    """A colour let down with white; opaque, so that lines below a box do not cross its text."""
+    """A colour let down with white; opaque, so that lines below a text do not cross it."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
     return red, green, blue
 
 
-def _thresholds(axes: Axes, thresholds: Mapping[int, str], labelled: bool) -> None:
+def _thresholds(axes: Axes, thresholds: Mapping[int, str], ladder: Ladder, labelled: bool) -> None:
+    """Those beyond the axis have a label at its end, and no line."""
     for queries, label in sorted(thresholds.items()):
-        axes.axhline(queries, color=SOFT, linewidth=1.1, linestyle=(0, (1, 1.5)), zorder=1)
+        inside = ladder.holds(queries)
+        place = min(max(ladder.place(queries), -0.5), len(ladder.rows) - 0.5)
+        if inside:
+            axes.axhline(place, color=INK, linewidth=1.3, linestyle=DOTS, zorder=2)
         if labelled:
+            text = f"{label}\n{queries}" + ("" if inside else ", beyond")
             axes.annotate(
-                f"{label}\n{queries}", (1, queries), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                textcoords="offset points", va="center", ha="left", fontsize=10, color=SOFT, annotation_clip=False,
+                text, (1, place), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+                va="center", ha="left", fontsize=10, color=INK, annotation_clip=False,
             )  # fmt: skip
 
 
-def _boundaries(axes: Axes, mine: Sequence[Crossing]) -> None:
-    """Measured with its spread, by FLOPs, by time; a context without a value breaks a line.
+def _boundaries(axes: Axes, mine: Sequence[Crossing | None], ladder: Ladder) -> None:
+    """Measured with its spread, by FLOPs, by time; a context without a value has a gap.
 
-    Lines run below the boxes; the measured points stand beside theirs, to be seen whole.
+    A line is level over the width of its context's column. All run below the cells' text; the measured point stands
+    beside it.
     """
-    from matplotlib.transforms import ScaledTranslation
+    from matplotlib.patheffects import withStroke
 
-    contexts = [crossing.context for crossing in mine]
-    flop = [_or_gap(crossing.flop_queries) for crossing in mine]
-    time = [_or_gap(crossing.time_queries) for crossing in mine]
-    axes.plot(contexts, flop, color=INK, linewidth=1.2, zorder=2, label="predicted by FLOPs")
-    axes.plot(contexts, time, color=INK, linestyle="--", linewidth=1.6, zorder=2, label="predicted by time")
-    measured = [_or_gap(crossing.measured_queries) for crossing in mine]
-    beside = axes.transData + ScaledTranslation(BESIDE_IN, 0, axes.figure.dpi_scale_trans)
-    axes.plot(contexts, measured, color=MEASURED_COLOUR, linewidth=1.4, zorder=2, transform=beside)
+    flop = [_height(crossing and crossing.flop_queries, ladder) for crossing in mine]
+    time = [_height(crossing and crossing.time_queries, ladder) for crossing in mine]
+    measured = [_height(crossing and crossing.measured_queries, ladder) for crossing in mine]
+    low = [_height(crossing and crossing.low, ladder) for crossing in mine]
+    high = [_height(crossing and crossing.high, ladder) for crossing in mine]
+    edges = [at - 0.5 for at in range(len(mine) + 1)]
+    flat: dict[str, Any] = {"edges": edges, "baseline": None, "color": INK, "zorder": 3}
+    # the solid line lies on the dashes, of which then both ends show: the predictions are often alike
+    axes.stairs(time, linestyle=(0, (2.5, 1.2)), linewidth=2.4, label="predicted by time", **flat)
+    axes.stairs(flop, linewidth=1.1, label="predicted by FLOPs", **flat)
+    halo = [withStroke(linewidth=4.6, foreground="white")]
+    axes.stairs(measured, linewidth=2.6, path_effects=halo, label="measured", **flat)
     spread = (
-        [at - _or(crossing.low, at) for at, crossing in zip(measured, mine, strict=True)],
-        [_or(crossing.high, at) - at for at, crossing in zip(measured, mine, strict=True)],
+        [max(at - _or(end, at), 0) for at, end in zip(measured, low, strict=True)],
+        [max(_or(end, at) - at, 0) for at, end in zip(measured, high, strict=True)],
     )
     axes.errorbar(
-        contexts, measured, yerr=spread, color=MEASURED_COLOUR, marker="D", markersize=6, linestyle="",
-        elinewidth=2, capsize=3.5, zorder=5, label="measured, with spread", transform=beside,
+        [at + MARK_RIGHT for at in range(len(mine))], measured, yerr=spread, color=INK, marker="D", markersize=6,
+        markerfacecolor="white", markeredgewidth=1.6, linestyle="", elinewidth=1.6, capsize=3, zorder=5,
+        label="measured, with spread",
     )  # fmt: skip
 
 
-def _or_gap(value: float | None) -> float:
-    return float("nan") if value is None else value
+def _height(queries: float | None, ladder: Ladder) -> float:
+    return float("nan") if queries is None else ladder.place(queries)
 
 
-def _or(value: float | None, other: float) -> float:
-    return other if value is None else value
+def _or(value: float, other: float) -> float:
+    return other if value != value else value
 
 
-def _map_legend(figure: Figure, axes: Axes) -> None:
+def _map_legend(figure: Figure, axes: Axes, thresholds: bool) -> None:
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles, _ = axes.get_legend_handles_labels()
+    lines = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    flat: dict[str, Any] = {"color": INK}
+    handles: list[Any] = [
+        lines["measured, with spread"],
+        Line2D([], [], linewidth=2.4, linestyle=(0, (2.5, 1.2)), label="predicted by time", **flat),
+        Line2D([], [], linewidth=1.1, label="predicted by FLOPs", **flat),
+    ]
+    if thresholds:
+        handles.append(Line2D([], [], linewidth=1.3, linestyle=DOTS, label="engines' constants", **flat))
     handles += [
         Patch(facecolor=_tint(ABSORBED_COLOUR, 0.5), label="A: absorbed faster, times"),
         Patch(facecolor=_tint(NAIVE_COLOUR, 0.5), label="N: naive faster, times"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.4, handletextpad=0.5)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=len(handles), columnspacing=1.1, handletextpad=0.4,
+        fontsize=10.5,
+    )  # fmt: skip

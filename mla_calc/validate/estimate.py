@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 
 from ..costs.estimates import PathEstimate, cell_of, estimate_path
-from ..costs.layouts import latent_row_bytes, load_layout
+from ..costs.layouts import Layout, latent_row_bytes, load_layout
 from ..costs.paths import Work, absorbed_kernels
 from ..hardware.calibration import Estimate, Unknown, estimate_kernel
 from ..hardware.gpu import GPU
@@ -48,13 +49,18 @@ def row_work(row: Row, geometry: Geometry) -> Work:
     Raises:
         InputError: the row's cache is no layout, or one that is not defined for these widths.
     """
-    layout = load_layout(row.cache)
     return Work(
         queries=row.queries,
         context=row.context,
-        row_bytes=latent_row_bytes(layout, row_mla(row, geometry)),
+        row_bytes=latent_row_bytes(_layout(row.cache), row_mla(row, geometry)),
         batch=row.batch,
     )
+
+
+@cache
+def _layout(name: str) -> Layout:
+    """The layout of that name, read once: a run has thousands of rows of a few."""
+    return load_layout(name)
 
 
 def estimate_row(

@@ -17,8 +17,9 @@ from .compare import Comparison
 from .crossover_map import crossover_figure, duels
 from .decode_map import efficiency_figure, fractions
 from .engine_lines import EngineLines, engine_lines
-from .figures import predicted_figure, save
+from .figures import save
 from .page_tables import sections
+from .prediction_figure import predicted_figure
 from .record import Run
 from .roofline_figure import attention_cells, roofline_figure
 
@@ -99,7 +100,7 @@ def draw(run: Run, comparison: Comparison, folder: Path, gpu: GPU, engines: Engi
 
 def _crossover_pictures(run: Run, comparison: Comparison, folder: Path, engines: EngineLines) -> Iterable[Picture]:
     """One map for each naive path and batch that both paths were timed at."""
-    maps = dict.fromkeys((crossing.naive, crossing.batch) for crossing in comparison.crossover)
+    maps = sorted({(crossing.naive, crossing.batch) for crossing in comparison.crossover})
     several = len({batch for _, batch in maps}) > 1
     for naive, batch in maps:
         if not duels(run.rows, naive, batch):

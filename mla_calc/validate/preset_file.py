@@ -1,52 +1,69 @@
-"""Writing constants into a GPU preset: its ``calibration:`` section alone, every other byte as it was."""
+"""Writing what a run gave into a GPU preset: sections of its own, every other byte as it was."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..data import kind_of, parse_yaml, read_mapping
 from ..errors import InputError
 from ..hardware.calibration import Calibration
+from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import GPU
 from ..report.record import plain
 from ..report.write import replacing
 from ..schema import build
 
-SECTION = "calibration"
-COMMENT = "# Written by `mla-calc validate --calibrate`: fitted to the runs named, see docs/cost-model.md"
+SECTIONS = {
+    "calibration": "# Written by `mla-calc validate --calibrate`: fitted to the runs named, see docs/cost-model.md",
+    "crossovers": "# Written by `mla-calc validate --calibrate`: measured in the runs named, see docs/cost-model.md",
+}
+"""What is written, each under a line that says so."""
+WIDTH = 110
+
+Kept = TypeVar("Kept", Calibration, Crossovers)
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
-def write_calibration(path: Path, calibrations: Sequence[Calibration]) -> None:
-    """Put ``calibrations`` into the GPU preset at ``path``, in place of older ones of the same kernels.
+def write_calibration(path: Path, calibrations: Sequence[Calibration], crossovers: Sequence[Crossovers] = ()) -> None:
+    """Put what a run gave into the GPU preset at ``path``: constants in place of older ones of the same kernels,
+    crossovers in place of older ones of the same geometry, dtype and cache.
 
-    The section is written at the end of the file, or where it stands; the file is replaced in one step, and only
-    if what it then holds is a GPU preset with these constants and otherwise what it held before.
+    A section is written at the end of the file, or where it stands; the file is replaced in one step, and only
+    if what it then holds is a GPU preset with these records and otherwise what it held before.
 
     Raises:
-        InputError: no file, one that is no GPU preset, or one whose section cannot be told from the rest.
+        InputError: no file, one that is no GPU preset, or one whose sections cannot be told from the rest.
     """
     path = path.resolve()  # a link stays, what it points to is replaced
     before = _preset(path)
     if not calibrations:
         raise InputError(f"{path}: there is no calibration to write")
-    keys = {item.key for item in calibrations}
-    kept = [item for item in before.calibration if item.key not in keys]
-    raw = path.read_bytes().decode("utf-8")
-    newline = "\r\n" if "\r\n" in raw else "\n"
-    section = newline.join([COMMENT, f"{SECTION}:", *_lines([*kept, *calibrations])]) + newline
-    head, tail = _around_section(raw, newline)
-    text = head + section + tail
-    _check(path, text, before, [*kept, *calibrations])
+    after = replace(
+        before,
+        calibration=_newer(before.calibration, calibrations),
+        crossovers=_newer(before.crossovers, crossovers),
+    )
+    text = path.read_bytes().decode("utf-8")
+    text = _with_section(text, "calibration", after.calibration)
+    if crossovers:
+        text = _with_section(text, "crossovers", after.crossovers)
+    _check(path, text, after)
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
+
+
+def _newer(known: Sequence[Kept], found: Sequence[Kept]) -> tuple[Kept, ...]:
+    keys = {item.key for item in found}
+    kept = [item for item in known if item.key not in keys]
+    return tuple(kept + list(found))
 
 
 def _preset(path: Path) -> GPU:
@@ -56,10 +73,18 @@ def _preset(path: Path) -> GPU:
     return build(GPU, mapping, str(path))
 
 
-def _around_section(raw: str, newline: str) -> tuple[str, str]:
+def _with_section(raw: str, section: str, records: Sequence[Calibration | Crossovers]) -> str:
+    """The text with these records under ``section``."""
+    newline = "\r\n" if "\r\n" in raw else "\n"
+    lines = [line for record in records for line in _lines(record)]
+    head, tail = _around_section(raw, section, newline)
+    return head + newline.join([SECTIONS[section], f"{section}:", *lines]) + newline + tail
+
+
+def _around_section(raw: str, section: str, newline: str) -> tuple[str, str]:
     """What stands before the section and after it; all of the file and nothing where it has none."""
     lines = raw.splitlines(keepends=True)
-    starts = [index for index, line in enumerate(lines) if line.startswith(f"{SECTION}:")]
+    starts = [index for index, line in enumerate(lines) if line.startswith(f"{section}:")]
     if not starts:
         return raw + ("" if raw.endswith("\n") else newline), ""
     start = starts[0]
@@ -67,37 +92,50 @@ def _around_section(raw: str, newline: str) -> tuple[str, str]:
     end = start + 1 + len(list(inside))
     while not lines[end - 1].strip():
         end -= 1  # blank lines before the next key are its own
-    if start and lines[start - 1].rstrip() == COMMENT:
+    if start and lines[start - 1].rstrip() == SECTIONS[section]:
         start -= 1
     return "".join(lines[:start]), "".join(lines[end:])
 
 
-def _check(path: Path, text: str, before: GPU, expected: Sequence[Calibration]) -> None:
+def _check(path: Path, text: str, expected: GPU) -> None:
     """Refuse to write what does not read back: a section in another YAML style would be cut in the wrong place."""
     try:
         after = build(GPU, parse_yaml(text, str(path)), str(path))
     except InputError:
         after = None
-    if after is None or after.calibration != tuple(expected) or _rest(after) != _rest(before):
+    if after != expected:
         raise InputError(
-            f"{path}: its `{SECTION}` section is not in block style, as this tool writes it; nothing was written",
+            f"{path}: its `calibration` or `crossovers` section is not in block style, as this tool writes it; "
+            "nothing was written",
             "take the section out and calibrate again",
         )
 
 
-def _rest(gpu: GPU) -> dict[str, Any]:
-    return {key: value for key, value in plain(gpu).items() if key != SECTION}
+def _lines(record: Calibration | Crossovers) -> list[str]:
+    """A record in a few lines: one for each field, longer ones folded; a list of records in lines of their own."""
+    fields = {key: value for key, value in plain(record).items() if value not in (None, [])}
+    lines: list[str] = []
+    for key, value in fields.items():
+        if key == "date":
+            lines.append(f"    date: {value}")
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            lines += [f"    {key}:", *(f"      - {_flow(item)}" for item in value)]
+        else:
+            lines += _folded(f"    {key}: {_flow(value)}")
+    return ["  - " + lines[0].lstrip(), *lines[1:]]
 
 
-def _lines(calibrations: Iterable[Calibration]) -> list[str]:
-    return [line for item in calibrations for line in _entry(item)]
+def _folded(line: str) -> list[str]:
+    """``line`` in pieces of at most :data:`WIDTH` columns, cut behind commas: YAML reads them as one.
 
-
-def _entry(item: Calibration) -> list[str]:
-    """One calibration in a few lines: curves as lists of [size, value], records in braces; absent fields left out."""
-    fields = {key: value for key, value in plain(item).items() if value not in (None, [])}
-    lines = [f"{key}: {value if key == 'date' else _flow(value)}" for key, value in fields.items()]
-    return [f"  {'- ' if index == 0 else '  '}{line}" for index, line in enumerate(lines)]
+    A curve is cut between its pairs. Where there is no comma, in one long text, a piece stays as long as it is.
+    """
+    pieces = []
+    pairs = "[[" in line
+    while len(line) > WIDTH and (cut := line.rfind("], [" if pairs else ", ", 0, WIDTH) + pairs) > pairs:
+        pieces.append(line[: cut + 1])
+        line = " " * 6 + line[cut + 2 :]
+    return [*pieces, line]
 
 
 def _flow(value: Any) -> str:

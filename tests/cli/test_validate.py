@@ -339,7 +339,7 @@ def test_a_measuring_run_is_kept_and_compared(device: Callable[..., None], cli: 
 
 
 def test_record_names_the_file(device: Callable[..., None], cli: Any, tmp_path: Path) -> None:
-    device(a_run())
+    device(a_run(a_row(kernel="anything")))  # no preset has a calibration of it
     assert cli("validate --gpu h200 --record mine.json").code == 0
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine.json"]
 
@@ -385,7 +385,7 @@ def test_what_the_device_refuses_is_one_line(device: Callable[..., None], cli: A
 def test_a_bar_runs_where_someone_watches(
     device: Callable[..., None], cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device(a_run())
+    device(a_run(a_row(kernel="anything")))  # no preset has a calibration of it
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     answer = cli("validate --gpu h200 --record mine.json")
@@ -397,7 +397,8 @@ def test_a_run_calibrates_a_preset_that_estimates_from_then_on(
     run_file: Callable[..., Path], published: Path, tmp_path: Path, cli: Any
 ) -> None:
     gpu = tmp_path / "gpu.yaml"
-    shutil.copy(presets_root() / "gpus" / "h200-sxm-141gb.yaml", gpu)
+    shipped = (presets_root() / "gpus" / "h200-sxm-141gb.yaml").read_text(encoding="utf-8")
+    gpu.write_text(shipped.partition("# Written by `mla-calc validate")[0], encoding="utf-8")
     # 12 us and 80 % of 4.8 TB/s
     rows = [
         a_row(heads=16, batch=batch, context=context, queries=1, time_us=12 + batch * context * 1152 / 3.84e6)

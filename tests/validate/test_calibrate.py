@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,7 +199,7 @@ def test_used_and_kept_out_are_all_rows(result: CalibrationResult) -> None:
 
 def test_a_replay_finds_the_errors_that_the_preset_states(result: CalibrationResult, tmp_path: Path) -> None:
     preset = tmp_path / "h200.yaml"
-    preset.write_bytes(find_preset("gpus", "h200")[0].read_bytes())
+    preset.write_bytes(bare_h200())
     write_calibration(preset, result.calibrations)
     gpu = build(GPU, read_mapping(preset), "test")
     fit = gpu.calibration[0].fit
@@ -269,9 +270,14 @@ def test_what_cannot_be_calibrated_is_refused(run: Run, gpu: GPU, holdout: float
 
 
 def preset_at(folder: Path, text: str | None = None) -> Path:
+    """The H200's preset without what runs wrote into it, or ``text``."""
     path = folder / "card.yaml"
-    path.write_bytes(find_preset("gpus", "h200")[0].read_bytes() if text is None else text.encode())
+    path.write_bytes(bare_h200() if text is None else text.encode())
     return path
+
+
+def bare_h200() -> bytes:
+    return find_preset("gpus", "h200")[0].read_bytes().partition(b"# Written by `mla-calc validate")[0]
 
 
 SMALL = (
@@ -364,3 +370,91 @@ def test_a_missing_file_and_an_empty_list_are_refused(result: CalibrationResult,
     none: tuple[Calibration, ...] = ()
     with pytest.raises(InputError, match="no calibration"):
         write_calibration(preset_at(tmp_path), none)
+
+
+def test_lines_are_folded_where_yaml_reads_them_as_one(result: CalibrationResult, tmp_path: Path) -> None:
+    long = tuple((float(10**power), 0.123456 + power / 1000) for power in range(8))
+    wide = replace(result.calibrations[0], memory=long, kernel="a kernel, " * 12 + "with commas in its name")
+    path = preset_at(tmp_path, SMALL)
+    write_calibration(path, [wide])
+    assert build(GPU, read_mapping(path), "test").calibration == (wide,)
+    assert max(map(len, path.read_text().splitlines())) <= 110
+
+
+def test_a_kernel_none_of_whose_rows_were_held_out_is_written(tmp_path: Path) -> None:
+    """Nothing stands for the errors that nobody found, and the file reads back."""
+    found = calibrate(a_run(*ROWS), h200(), seed=1, holdout=0)
+    assert found.calibrations[0].fit.held_out is None
+    path = preset_at(tmp_path)
+    write_calibration(path, found.calibrations)
+    assert build(GPU, read_mapping(path), "test").calibration == found.calibrations
+
+
+def both_paths(heads: int = 16, **changes: Any) -> tuple[Row, ...]:
+    """Absorbed rows that take 100 us times Q; naive ones 6,400 us, in place 3,200 us: they cross at 64 and 32."""
+    shape = {"heads": heads, "batch": 1, "context": 4096, **changes}
+    times = {"hopper": lambda q: 100.0 * q, "naive": lambda _: 6400.0, "naive_in_place": lambda _: 3200.0}
+    return tuple(
+        a_row(
+            kernel=kernel,
+            scope="absorbed" if kernel == "hopper" else "naive",
+            queries=queries,
+            time_us=time(queries),
+            **shape,
+        )
+        for kernel, time in times.items()
+        for queries in (1, 16, 256)
+    )
+
+
+def crossovers(gpu: GPU) -> list[tuple[Any, ...]]:
+    """(cache, naive, heads, queries) of everything kept."""
+    return [(kept.cache, at.naive, at.heads, at.queries) for kept in gpu.crossovers for at in kept.at]
+
+
+def test_crossovers_are_written_with_the_constants(tmp_path: Path) -> None:
+    path = preset_at(tmp_path)
+    run = a_run(*ROWS, *both_paths(128), *both_paths(16), *both_paths(16, context=64)[3:])
+    found = calibrate(run, h200(), seed=1)
+    write_calibration(path, found.calibrations, found.crossovers)
+    gpu = build(GPU, read_mapping(path), "test")
+    assert crossovers(gpu) == [
+        ("bf16", "naive", 16, pytest.approx(64)),
+        ("bf16", "naive", 128, pytest.approx(64)),
+        ("bf16", "naive_in_place", 16, pytest.approx(32)),
+        ("bf16", "naive_in_place", 128, pytest.approx(32)),
+    ]
+    (kept,) = gpu.crossovers
+    assert (kept.run, kept.date.isoformat()) == (run.id, "2026-11-30")
+    assert (kept.kv_lora_rank, kept.qk_rope_head_dim, kept.qk_nope_head_dim, kept.v_head_dim) == (512, 64, 128, 128)
+    assert (kept.at[0].batch, kept.at[0].context, kept.at[0].low) == (1, 4096, None)  # the rows have no percentiles
+
+
+def test_newer_crossovers_replace_those_of_the_same_geometry(tmp_path: Path) -> None:
+    path = preset_at(tmp_path, SMALL)
+    for rows, geometry in (
+        (both_paths(16), a_run().geometry),
+        (both_paths(32, cache="fp8"), a_run().geometry),
+        (both_paths(64), replace(a_run().geometry, kv_lora_rank=256)),
+        (both_paths(128), a_run().geometry),
+    ):
+        found = calibrate(a_run(*ROWS, *rows, geometry=geometry), h200(), seed=1)
+        write_calibration(path, found.calibrations, found.crossovers)
+    gpu = build(GPU, read_mapping(path), "test")
+    kept = [(cache, heads, round(queries)) for cache, _, heads, queries in crossovers(gpu)]
+    assert kept == [
+        *(("fp8", 32, 64), ("fp8", 32, 32)),
+        *(("bf16", 64, 64), ("bf16", 64, 32)),  # of the other geometry
+        *(("bf16", 128, 64), ("bf16", 128, 32)),
+    ]
+    without = calibrate(a_run(*ROWS), h200(), seed=1)
+    assert without.crossovers == ()
+    write_calibration(path, without.calibrations, without.crossovers)
+    assert build(GPU, read_mapping(path), "test").crossovers == gpu.crossovers
+
+
+def test_paths_that_did_not_meet_leave_no_crossover() -> None:
+    slow = [replace(row, time_us=1e6) if row.scope == "naive" else row for row in both_paths()]
+    assert calibrate(a_run(*ROWS, *slow), h200(), seed=1).crossovers == ()
+    fp16 = [replace(row, dtype="fp16") if row.scope == "naive" else row for row in both_paths()]
+    assert calibrate(a_run(*ROWS, *fp16), h200(), seed=1).crossovers == ()  # products of another dtype
