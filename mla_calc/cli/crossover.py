@@ -186,6 +186,7 @@ def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
             "flop": by_context.get((row["context"], row["tp"])) or by_context[row["context"], None],
             "time": {key: value for key, value in row.items() if key not in at},
             **({"estimated": {key: value for key, value in found.items() if key not in at}} if found else {}),
+            **({"measured": measured} if (measured := _csv_measured(results, [row[axis] for axis in at])) else {}),
         }
         for row, found in zip(rows, estimated, strict=True)
     )
@@ -213,6 +214,16 @@ def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, spars
     sources = [source for point in estimated.by_context for source in point.sources]
     kernels = [name for point in estimated.by_context for name in (point.absorbed_kernel, point.naive_kernel)]
     return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason], kernels)
+
+
+def _csv_measured(results: dict[str, Any], point: list[int]) -> dict[str, Any]:
+    """What was measured at a point, by naive path; the keys are those of every point, so that columns are whole."""
+    measured = results["measured"] or []
+    found: dict[str, Any] = {item["naive"]: dict.fromkeys(("queries", "low", "high")) for item in measured}
+    for item in measured:
+        if [item["context"], item["tp"], item["batch"]] == point:
+            found[item["naive"]] = {key: item[key] for key in ("queries", "low", "high")}
+    return found
 
 
 def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:

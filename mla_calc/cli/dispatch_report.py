@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..costs.sparse import first_contexts
@@ -11,12 +11,13 @@ from ..engines.batch import Decision, Resolution, Row
 from ..engines.preset import Engine
 from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
 from ..engines.pricing import Table as PricingTable
+from ..engines.row_estimates import RowEstimate, estimate_rows, seconds
 from ..engines.rules import Situation, rules_of
 from ..hardware.gpu import GPU
 from ..models.attention import Indexer
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
-from . import request
+from . import estimates, request
 from . import sparse as dsa
 
 MOST_SHOWN = 40
@@ -52,14 +53,31 @@ class Case:
         return self.table.setting
 
 
-def priced(case: Case, decisions: Sequence[Decision]) -> tuple[tuple[RowCost, ...], BatchCost]:
-    """Every row's costs, and the batch's."""
-    return price_rows(case.table, decisions), price_batch(case.table, decisions)
+def priced(
+    case: Case, decisions: Sequence[Decision], estimated: Sequence[RowEstimate]
+) -> tuple[tuple[RowCost, ...], BatchCost]:
+    """Every row's costs, with estimates where there are any, and the batch's."""
+    costs = price_rows(case.table, decisions)
+    if estimated:
+        costs = tuple(
+            replace(cost, absorbed_estimate_s=seconds(found.absorbed), naive_estimate_s=seconds(found.naive))
+            for cost, found in zip(costs, estimated, strict=True)
+        )
+    return costs, price_batch(case.table, decisions)
+
+
+def _estimated(case: Case) -> tuple[RowEstimate, ...]:
+    """Every row's estimates; none without a GPU that is calibrated, and none of sparse attention."""
+    if case.gpu is None or not case.gpu.calibration or case.indexer:
+        return ()
+    cache = case.stored_as or case.situation.cache_dtype
+    return estimate_rows(case.gpu, case.rows, case.setting, dtype=case.mma_dtype, cache=cache)
 
 
 def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str, Any]] | None, as_run: bool) -> Report:
     """The answer, without its explanations."""
-    costs, batch = priced(case, decisions)
+    estimated = _estimated(case)
+    costs, batch = priced(case, decisions, estimated)
     model, situation = case.situation.model, case.situation
     sources = request.input_sources((model,), (), case.gpu) | _engine_sources(case)
     return Report(
@@ -78,7 +96,7 @@ def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str,
         },
         tables=tuple(_tables(case, costs, scanned)),
         sentence=_sentence(batch) + _scan_sentence(scanned),
-        notes=tuple(_notes(case, costs, as_run)),
+        notes=(*_notes(case, costs, as_run), *_estimate_notes(case, estimated)),
         sources=request.source_list(sources),
         input_sources=sources,
         rows_path="rows",
@@ -155,10 +173,25 @@ def _tables(case: Case, costs: Sequence[RowCost], scanned: list[dict[str, Any]] 
     )
     named = ("absorbed", "naive", "regret") if timed else ("absorbed", "naive")
     caption = "per rank and layer, weights left out"
-    tables = [Table(("queries", "prefix", "path", *named), rows, caption), _rule_table(costs[:MOST_SHOWN])]
+    tables = [Table(("queries", "prefix", "path", *named), rows, caption)]
+    if any(cost.absorbed_estimate_s or cost.naive_estimate_s for cost in costs[:MOST_SHOWN]):
+        tables.append(_estimate_table(min(len(costs), MOST_SHOWN)))
+    tables.append(_rule_table(costs[:MOST_SHOWN]))
     if scanned:
         tables.append(_scan_table(scanned))
     return tables
+
+
+def _estimate_table(count: int) -> Table:
+    rows = tuple(
+        (
+            *(Cell(f"rows[{index}].{name}") for name in ("queries", "prefix")),
+            *(Cell(f"rows[{index}].{name}_estimate_s", "short_seconds") for name in ("absorbed", "naive")),
+        )
+        for index in range(count)
+    )
+    headers = ("queries", "prefix", "absorbed", "naive")
+    return Table(headers, rows, "Estimated, each row as a step of its own, weights included")
 
 
 def _rule_table(costs: Sequence[RowCost]) -> Table:
@@ -238,6 +271,20 @@ def _notes(case: Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
     if len(costs) > MOST_SHOWN:
         notes.append(f"The first {MOST_SHOWN} of {len(costs):,} rows are listed; the JSON has all.")
     return [*notes, *request.model_notes(case.situation.model)]
+
+
+def _estimate_notes(case: Case, estimated: Sequence[RowEstimate]) -> list[str]:
+    if case.gpu is None:
+        return []
+    sources = [source for row in estimated for path in row.found for source in path.sources]
+    kernels = [path.kernel for row in estimated for path in row.found]
+    unknown = [reason for row in estimated for reason in row.reasons]
+    if case.indexer:
+        unknown = ["attention is sparse: it was not measured"]
+    notes = estimates.notes(case.gpu, sources, unknown, kernels)
+    if sources:
+        notes.append("A batch has no estimate: its rows share weights and launches, which each row's estimate holds.")
+    return notes
 
 
 def explanations(case: Case) -> tuple[Explanation, ...]:

@@ -152,11 +152,15 @@ def _kernel_table(cost: FlopsCost) -> Table:
 
 
 def _path_rows(path: str, priced: PathCost, bounds: bool, estimated: bool) -> list[tuple[str | Cell, ...]]:
-    """A path's kernels, what its estimate holds besides, and the sums."""
+    """A path's kernels, what its estimate holds besides, and the sums.
+
+    Beside a column of estimates there is room for three digits on 80 columns, and an estimate has no more.
+    """
+    flop, seconds = ("short_flop", "short_seconds") if estimated else ("flop", "seconds")
 
     def times(at: str, bound: str, binds: str | Cell, estimate: str) -> tuple[str | Cell, ...]:
-        shown: tuple[str | Cell, ...] = (Cell(at + bound, "seconds"), binds) if bounds else ()
-        return (*shown, Cell(at + estimate, "seconds")) if estimated else shown
+        shown: tuple[str | Cell, ...] = (Cell(at + bound, seconds), binds) if bounds else ()
+        return (*shown, Cell(at + estimate, seconds)) if estimated else shown
 
     rows: list[tuple[str | Cell, ...]] = []
     for index, kernel in enumerate(priced.kernels):
@@ -164,16 +168,16 @@ def _path_rows(path: str, priced: PathCost, bounds: bool, estimated: bool) -> li
         intensity = Cell(at + "intensity_flop_per_byte", "number")
         ends = times(at, "bound_s", Cell(at + "binds", "text"), "estimate_s")
         rows.append(
-            (f"{path}: {kernel.name}", Cell(at + "flop", "flop"), Cell(at + "bytes", "decimal"), intensity, *ends)
+            (f"{path}: {kernel.name}", Cell(at + "flop", flop), Cell(at + "bytes", "decimal"), intensity, *ends)
         )
     bound = {kernel.name for kernel in priced.kernels}
     for index, part in enumerate(priced.estimated.parts if priced.estimated else ()):
         if part.name not in bound:
-            seconds = Cell(f"{path}.estimated.parts[{index}].estimate_s", "seconds")
-            rows.append((f"{path}: {part.name}", "", "", "", "", "", seconds))
+            estimate = Cell(f"{path}.estimated.parts[{index}].estimate_s", seconds)
+            rows.append((f"{path}: {part.name}", "", "", "", "", "", estimate))
     at = f"{path}."
     for label, prefix in (("sum", ""), ("all layers", "total_")):
-        counts = (Cell(f"{at}{prefix}flop", "flop"), Cell(f"{at}{prefix}bytes", "decimal"), "")
+        counts = (Cell(f"{at}{prefix}flop", flop), Cell(f"{at}{prefix}bytes", "decimal"), "")
         rows.append((f"{path}, {label}", *counts, *times(at, f"{prefix}bound_s", "", f"{prefix}estimate_s")))
     return rows
 

@@ -177,7 +177,7 @@ def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
 
 def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
     """What runs on a GPU left in its preset: a line for each kernel, and how many crossovers."""
-    kernels = tuple(
+    kernels: tuple[tuple[str | Cell, ...], ...] = tuple(
         (
             *(Cell(f"preset.calibration[{index}].{key}", "text") for key in ("path", "part", "kernel")),
             *(Cell(f"preset.calibration[{index}].{key}", "text") for key in ("dtype", "cache")),
@@ -186,7 +186,7 @@ def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
         )
         for index, item in enumerate(record.get("calibration", ()))
     )
-    met = tuple(
+    met: tuple[tuple[str | Cell, ...], ...] = tuple(
         (
             *(Cell(f"preset.crossovers[{index}].{key}", "text") for key in ("run", "dtype", "cache")),
             f"{len(item['at']):,}",

@@ -214,7 +214,8 @@ def _calibrated(recording: Recording, run: Run, path: Path) -> Recording:
     preset_file.write_calibration(path, found.calibrations, found.crossovers)
     gpu = load_gpu(path)
     notes = [
-        f"Written into {path}: {fmt.counted(len(found.calibrations), 'calibration')}, fitted to "
+        f"Written into {path}: {fmt.counted(sum(len(kept.at) for kept in found.crossovers), 'measured crossover')} "
+        f"and {fmt.counted(len(found.calibrations), 'calibration')}, fitted to "
         f"{len(found.used):,} rows; {len(found.held_out):,} were held out."
     ]
     notes += [f"Not calibrated: {item.case}: {item.reason}." for item in found.skipped]

@@ -17,6 +17,8 @@ from ..models.attention import MLA
 from .paths import PATHS, Kernel, Work
 from .sharding import heads_per_rank
 
+COPIES = frozenset({"gather", "assemble"})
+"""What an implementation runs besides the cost model's kernels of its path."""
 IN_PLACE = "naive_in_place"
 """The naive implementation whose up-projection writes keys where they belong: only rotary columns are copied."""
 
@@ -69,6 +71,11 @@ def implementation_kernels(path: str, mla: MLA, work: Work, kernel: str | None) 
 
     Of the naive one: cached rows gathered into a buffer, keys assembled from the up-projected part and the rotary
     part that all heads share. The implementation that writes in place copies the rotary columns alone.
+
+    These copies are whole kernels, as they are timed: what each reads and writes, of all keys of the step, so that
+    a fit finds the share of the bandwidth that it reaches. What an engine's copies add to a *bound* is counted
+    elsewhere (``as_run_kernels`` in engines/pricing.py) and is another figure: on top of the path's own kernels,
+    which there read the cached rows and write keys once already, for prefixes alone, with the merge of chunks.
     """
     own = PATHS[path](mla, work)
     if path != "naive":
@@ -108,7 +115,8 @@ def estimate_path(
     if refused:
         return Unknown(refused)
     names = (kernel,) if kernel else implementations(gpu, path, dtype, cache)
-    found = [_implementation(gpu, path, mla, work, dtype, cache, name) for name in names]
+    shared: dict[str, Estimate] = {}
+    found = [_implementation(gpu, path, mla, work, dtype, cache, name, shared) for name in names]
     estimates = [item for item in found if isinstance(item, PathEstimate)]
     if estimates:
         return min(estimates, key=lambda item: item.seconds)
@@ -128,16 +136,20 @@ def _not_measured(work: Work) -> str | None:
 
 
 def _implementation(
-    gpu: GPU, path: str, mla: MLA, work: Work, dtype: str, cache: str, name: str
+    gpu: GPU, path: str, mla: MLA, work: Work, dtype: str, cache: str, name: str, shared: dict[str, Estimate]
 ) -> PathEstimate | Unknown:
+    """The sum over one implementation's parts; ``shared`` keeps those that are the same in all of them."""
     cell, parts = cell_of(mla, work), []
-    needed = {kernel.name for kernel in PATHS[path](mla, work)}
     for kernel in implementation_kernels(path, mla, work, name):
-        if kernel.name not in needed and not _any(calibrations_of(gpu, path, kernel.name, dtype, cache, name)):
+        if kernel.name in COPIES and not _any(calibrations_of(gpu, path, kernel.name, dtype, cache, name)):
             continue
-        found = estimate_kernel(gpu, path, kernel.name, dtype, cache, name, cell, kernel.flop, kernel.bytes)
+        found = shared.get(kernel.name) or estimate_kernel(
+            gpu, path, kernel.name, dtype, cache, name, cell, kernel.flop, kernel.bytes
+        )
         if isinstance(found, Unknown):
             return found
+        if all(item.kernel is None for item in calibrations_of(gpu, path, kernel.name, dtype, cache)):
+            shared[kernel.name] = found
         parts.append((kernel.name, found))
     return PathEstimate(kernel=name, seconds=sum(item.seconds for _, item in parts), parts=tuple(parts))
 

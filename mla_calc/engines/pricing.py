@@ -38,6 +38,9 @@ class RowCost:
     naive: RowPath
     absorbed_bound_s: float | None
     naive_bound_s: float | None
+    absorbed_estimate_s: float | None = None
+    """Of the row as a step of its own, weights included (row_estimates.py); ``None`` without a calibration for it."""
+    naive_estimate_s: float | None = None
     better: str | None
     """``absorbed`` or ``naive``, whichever has the lower bound; ``equal``; ``None`` without a GPU."""
     regret_s: float | None
@@ -277,6 +280,10 @@ def as_run_kernels(mla: MLA, row: Row, tp: int, chunks: int) -> tuple[Kernel, ..
 
     The cached rows gathered into the workspace and read from there, the assembled keys written and read once
     more, and, where there is a prefix, one partial output per chunk merged with what came before.
+
+    These are what a bound lacks, beside the path's own kernels, whose bytes are the first read of cached rows and
+    one write of keys. ``implementation_kernels`` (costs/estimates.py) counts copies too, but as this tool times
+    them: whole kernels, of all keys, that read the cache themselves and the rotary part once for all heads.
     """
     heads, width = mla.heads // tp, 2
     gathered = 2 * row.prefix * mla.row_values

@@ -98,6 +98,9 @@ class Domain:
     bytes: Between
 
 
+_AXES = tuple(item.name for item in fields(Domain))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
     """How the kernel cuts a call into blocks (schedule.py)."""
@@ -270,15 +273,17 @@ def outside(calibration: Calibration, cell: Cell, flop: int, bytes_moved: int, g
     """Why ``cell`` is not among what the run measured, or ``None`` where it is."""
     if calibration.tiling and not gpu.sms:
         return f"{gpu.name} does not say how many multiprocessors it has"
-    sizes = {"flop": flop, "bytes": bytes_moved}
-    for item in fields(calibration.domain):
-        limits = getattr(calibration.domain, item.name)
-        value = sizes[item.name] if item.name in sizes else getattr(cell, item.name)
+    domain = calibration.domain
+    for name in _AXES:
+        limits = getattr(domain, name)
+        if limits is None:
+            continue
+        value = flop if name == "flop" else bytes_moved if name == "bytes" else getattr(cell, name)
         if isinstance(limits, tuple):
             if not limits[0] <= value <= limits[1]:
-                return f"{item.name} {value:,} is outside {limits[0]:,} to {limits[1]:,}, which were measured"
-        elif limits is not None and value != limits:
-            return f"{item.name} is {value}; {limits} was measured"
+                return f"{name} {value:,} is outside {limits[0]:,} to {limits[1]:,}, which were measured"
+        elif value != limits:
+            return f"{name} is {value}; {limits} was measured"
     return None
 
 
@@ -287,7 +292,7 @@ def calibrations_of(
 ) -> Iterator[Calibration]:
     """The GPU's calibrations of one part of a path, in the preset's order; of any kernel where none is named."""
     for item in gpu.calibration:
-        if (item.path, item.part, item.dtype) != (path, part, dtype):
+        if item.part != part or item.path != path or item.dtype != dtype:
             continue
         if item.cache in (None, cache) and (kernel is None or item.kernel in (None, kernel)):
             yield item

@@ -103,7 +103,7 @@ class GPU:
         Raises:
             InputError: this GPU has no such peak (``InputError`` lists those that it has).
         """
-        peaks = {str(key): value for key, value in self.peak_tflops.items()}
+        peaks: Mapping[str, float] = self.peak_tflops  # type: ignore[assignment]  # a key of another type is absent
         if dtype not in peaks:
             raise InputError(f"{self.name} has no {dtype} peak; it has {', '.join(peaks)}")
         return round(peaks[dtype] * 1e12)

@@ -41,20 +41,30 @@ def decimal_bytes(value: float) -> str:
     return _scaled(value, 1000, DECIMAL)
 
 
-def flop(value: float) -> str:
+def flop(value: float, digits: int = 4) -> str:
     """33554432 -> 33.55 MFLOP."""
     power = 0
     while abs(value) >= 1000 and power < len(FLOP_PREFIXES) - 1:
         value, power = value / 1000, power + 1
-    return f"{value:.4g} {FLOP_PREFIXES[power]}FLOP"
+    return f"{_significant(value, digits)} {FLOP_PREFIXES[power]}FLOP"
 
 
-def seconds(value: float) -> str:
+def short_flop(value: float) -> str:
+    """33554432 -> 33.6 MFLOP: for a table that has no room for more."""
+    return flop(value, 3)
+
+
+def seconds(value: float, digits: int = 4) -> str:
     """1.16e-05 -> 11.61 us."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
         if value * scale >= 1 or unit == "ns":
-            return f"{value * scale:.4g} {unit}"
+            return f"{_significant(value * scale, digits)} {unit}"
     raise AssertionError("unreachable")
+
+
+def short_seconds(value: float) -> str:
+    """1.16e-05 -> 11.6 us: for an estimate, and for a table that has no room for more."""
+    return seconds(value, 3)
 
 
 def percent(value: float) -> str:
@@ -88,6 +98,8 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "binary": binary_bytes,
     "decimal": decimal_bytes,
     "flop": flop,
+    "short_flop": short_flop,
+    "short_seconds": short_seconds,
     "seconds": seconds,
     "percent": percent,
     "factor": factor,
@@ -98,6 +110,12 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 def shown(value: object, kind: str) -> str:
     """``value`` in one of :data:`FORMATS`; what is not known is a dash, never a zero."""
     return NOTHING if value is None else FORMATS[kind](value)
+
+
+def _significant(value: float, digits: int) -> str:
+    """So many digits, without an exponent for what rounds to a thousand: 999.7 with three is 1000."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text
 
 
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:

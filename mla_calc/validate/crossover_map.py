@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,15 @@ ABSORBED_COLOUR, NAIVE_COLOUR = "#0072B2", "#D55E00"
 FULL_COLOUR_OCTAVES = 2.0
 """A path that is four times as fast as the other gets its full colour."""
 
-DOTS = (0, (1, 1.5))
+DOTS, DASHES = (0, (1, 1.5)), (0, (2.5, 1.2))
 PANELS_IN = 10.0
 """Width that the columns of all panels share."""
 LETTER_IN, NUMBER_IN = 0.2, 0.46
 """Width of a column that holds the initial of the faster path, and of one that holds its factor too."""
 TEXT_LEFT, MARK_RIGHT = 0.12, 0.36
 """Of a column's width: from its middle to the text, and on the other side to the measured point."""
+TEXT_SHIFT, TEXT_ROOM = 0.27, 0.2
+"""Of a row's height: how far a text moves out of a line's way, and how near a line may come to its middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +119,18 @@ def crossover_figure(
     title = f"Which path is faster: absorbed or {NAIVE_TITLES.get(naive, naive)}, batch {batch}"
     used = [row for row in run.rows if row.scope == "naive" and row.kernel == naive and row.batch == batch]
     with drawing_style():
-        figure = new_figure(title, caption(run, used))
+        blank = len(found) < len(ladder.rows) * sum(map(len, contexts.values()))
+        figure = new_figure(title, caption(run, used) + "  ·  white: not measured" * blank)
         panels = figure.subplots(
             1, len(contexts), sharey=True, squeeze=False, width_ratios=[len(mine) for mine in contexts.values()]
         )[0]
         for axes, (heads, columns) in zip(panels, contexts.items(), strict=True):
             mine = {crossing.context: crossing for crossing in crossings if _is(crossing, heads, naive, batch)}
+            lines = boundaries([mine.get(context) for context in columns], ladder)
             _map_axes(axes, columns, ladder, column_in)
-            _cells(axes, [duel for duel in found if duel.heads == heads], columns, ladder, column_in)
+            _cells(axes, [duel for duel in found if duel.heads == heads], columns, ladder, lines, column_in)
             _thresholds(axes, thresholds, ladder, labelled=axes is panels[-1])
-            _boundaries(axes, [mine.get(context) for context in columns], ladder)
+            _draw_boundaries(axes, lines)
             axes.set_title(f"{heads} heads" + " per rank" * (len(columns) * column_in > 2))
         panels[0].set_ylabel("query tokens per request (a row for each Q measured)")
         _map_legend(figure, panels[0], bool(thresholds))
@@ -149,23 +153,37 @@ def _map_axes(axes: Axes, contexts: Sequence[int], ladder: Ladder, column_in: fl
     axes.set_xlabel("context, tokens")
 
 
-def _cells(axes: Axes, mine: Sequence[Duel], contexts: Sequence[int], ladder: Ladder, column_in: float) -> None:
+def _cells(
+    axes: Axes,
+    mine: Sequence[Duel],
+    contexts: Sequence[int],
+    ladder: Ladder,
+    lines: Boundaries,
+    column_in: float,
+) -> None:
     """A cell per shape, its colour by the faster path; its text is a letter too, so that grey print tells."""
     from matplotlib.patches import Rectangle
 
     for duel in mine:
         x, y = contexts.index(duel.context), ladder.rows.index(duel.queries)
         colour = _colour_of(duel.naive_over_absorbed)
-        axes.add_patch(
-            Rectangle(
-                (x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1, zorder=1, rasterized=True
-            )
-        )
+        look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 1}
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, zorder=1, rasterized=True, **look))
         if column_in >= LETTER_IN:
+            height = y + _clear_of([level[x] - y for level in (lines.measured, lines.flop, lines.time)])
             axes.text(
-                x - TEXT_LEFT, y, duel.text if column_in >= NUMBER_IN else duel.text[0], ha="center", va="center",
+                x - TEXT_LEFT, height, duel.text if column_in >= NUMBER_IN else duel.text[0], ha="center", va="center",
                 fontsize=9, zorder=4, color=INK, bbox={"boxstyle": "square,pad=0.08", "fc": colour, "ec": "none"},
             )  # fmt: skip
+
+
+def _clear_of(lines: Sequence[float]) -> float:
+    """How far from a cell's middle its text stands, so that none of the ``lines`` crosses it, in rows."""
+
+    def room(shift: float) -> float:
+        return min((abs(line - shift) for line in lines if line == line), default=1.0)
+
+    return max((0.0, -TEXT_SHIFT, TEXT_SHIFT), key=lambda shift: min(room(shift), TEXT_ROOM))
 
 
 def _colour_of(naive_over_absorbed: float) -> tuple[float, float, float]:
@@ -196,39 +214,56 @@ def _thresholds(axes: Axes, thresholds: Mapping[int, str], ladder: Ladder, label
             )  # fmt: skip
 
 
-def _boundaries(axes: Axes, mine: Sequence[Crossing | None], ladder: Ladder) -> None:
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Heights on the ladder, one per column; NaN where there is no value."""
+
+    measured: list[float]
+    low: list[float]
+    high: list[float]
+    flop: list[float]
+    time: list[float]
+
+
+def boundaries(mine: Sequence[Crossing | None], ladder: Ladder) -> Boundaries:
+    """The heights of what was measured and predicted, for the columns that ``mine`` are of."""
+
+    def heights(of: Callable[[Crossing], float | None]) -> list[float]:
+        found = [None if crossing is None else of(crossing) for crossing in mine]
+        return [float("nan") if queries is None else ladder.place(queries) for queries in found]
+
+    return Boundaries(
+        measured=heights(lambda crossing: crossing.measured_queries),
+        low=heights(lambda crossing: crossing.low),
+        high=heights(lambda crossing: crossing.high),
+        flop=heights(lambda crossing: crossing.flop_queries),
+        time=heights(lambda crossing: crossing.time_queries),
+    )
+
+
+def _draw_boundaries(axes: Axes, lines: Boundaries) -> None:
     """Measured with its spread, by FLOPs, by time; a context without a value has a gap.
 
-    A line is level over the width of its context's column. All run below the cells' text; the measured point stands
-    beside it.
+    A line is level over the width of its context's column; the measured point stands beside the cells' text.
     """
     from matplotlib.patheffects import withStroke
 
-    flop = [_height(crossing and crossing.flop_queries, ladder) for crossing in mine]
-    time = [_height(crossing and crossing.time_queries, ladder) for crossing in mine]
-    measured = [_height(crossing and crossing.measured_queries, ladder) for crossing in mine]
-    low = [_height(crossing and crossing.low, ladder) for crossing in mine]
-    high = [_height(crossing and crossing.high, ladder) for crossing in mine]
-    edges = [at - 0.5 for at in range(len(mine) + 1)]
+    edges = [at - 0.5 for at in range(len(lines.measured) + 1)]
     flat: dict[str, Any] = {"edges": edges, "baseline": None, "color": INK, "zorder": 3}
     # the solid line lies on the dashes, of which then both ends show: the predictions are often alike
-    axes.stairs(time, linestyle=(0, (2.5, 1.2)), linewidth=2.4, label="predicted by time", **flat)
-    axes.stairs(flop, linewidth=1.1, label="predicted by FLOPs", **flat)
+    axes.stairs(lines.time, linestyle=DASHES, linewidth=2.4, label="predicted by time", **flat)
+    axes.stairs(lines.flop, linewidth=1.1, label="predicted by FLOPs", **flat)
     halo = [withStroke(linewidth=4.6, foreground="white")]
-    axes.stairs(measured, linewidth=2.6, path_effects=halo, label="measured", **flat)
+    axes.stairs(lines.measured, linewidth=2.6, path_effects=halo, label="measured", **flat)
     spread = (
-        [max(at - _or(end, at), 0) for at, end in zip(measured, low, strict=True)],
-        [max(_or(end, at) - at, 0) for at, end in zip(measured, high, strict=True)],
+        [max(at - _or(end, at), 0) for at, end in zip(lines.measured, lines.low, strict=True)],
+        [max(_or(end, at) - at, 0) for at, end in zip(lines.measured, lines.high, strict=True)],
     )
     axes.errorbar(
-        [at + MARK_RIGHT for at in range(len(mine))], measured, yerr=spread, color=INK, marker="D", markersize=6,
-        markerfacecolor="white", markeredgewidth=1.6, linestyle="", elinewidth=1.6, capsize=3, zorder=5,
+        [at + MARK_RIGHT for at in range(len(lines.measured))], lines.measured, yerr=spread, color=INK, marker="D",
+        markersize=6, markerfacecolor="white", markeredgewidth=1.6, linestyle="", elinewidth=1.6, capsize=3, zorder=5,
         label="measured, with spread",
     )  # fmt: skip
-
-
-def _height(queries: float | None, ladder: Ladder) -> float:
-    return float("nan") if queries is None else ladder.place(queries)
 
 
 def _or(value: float, other: float) -> float:
@@ -239,11 +274,11 @@ def _map_legend(figure: Figure, axes: Axes, thresholds: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    lines = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    drawn, labels = axes.get_legend_handles_labels()
     flat: dict[str, Any] = {"color": INK}
     handles: list[Any] = [
-        lines["measured, with spread"],
-        Line2D([], [], linewidth=2.4, linestyle=(0, (2.5, 1.2)), label="predicted by time", **flat),
+        drawn[labels.index("measured, with spread")],
+        Line2D([], [], linewidth=2.4, linestyle=DASHES, label="predicted by time", **flat),
         Line2D([], [], linewidth=1.1, label="predicted by FLOPs", **flat),
     ]
     if thresholds:

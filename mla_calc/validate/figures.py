@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIZE_IN = (12.8, 7.2)
 """16:9; 1280 x 720 pixels at 100 dots per inch."""
 DPI = 100
-CLOUD_DPI = 120
+CLOUD_DPI = 110
 """Of the images that an SVG holds."""
 CLOUD_ORDER = 3.1
 """The lowest place of points in the drawing order: just above that of titles, since whatever is drawn between two

@@ -89,7 +89,7 @@ def draw(run: Run, comparison: Comparison, folder: Path, gpu: GPU, engines: Engi
         found.append(Picture("measured-against-estimate", "estimate", text))
     if attention_cells(cells):
         save(roofline_figure(run, gpu, cells), folder, "roofline")
-        text = "Attention kernels under the roofline: TFLOP/s over FLOP/byte, datasheet and measured ceilings."
+        text = "Attention kernels under the roofline: TFLOP/s over FLOP/byte, and what each moved."
         found.append(Picture("roofline", "kernels", text))
     if fractions(cells)[0]:
         save(efficiency_figure(run, cells), folder, "decode-efficiency")

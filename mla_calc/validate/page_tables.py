@@ -11,7 +11,9 @@ from ..hardware.roofline import datasheet_ceilings
 from ..report import format as fmt
 from .compare import LONG_US, REGIMES, Compared, Comparison, Errors, Faster
 from .engine_lines import EngineLines
-from .figures import marks_of, series_of
+from .figures import cache_label, marks_of, series_of
+from .page_crossover import crossover_section
+from .page_markdown import table
 from .record import Run, Telemetry
 from .verdict import judge
 
@@ -33,27 +35,12 @@ def sections(run: Run, comparison: Comparison, gpu: GPU, engines: EngineLines) -
         ("kernels", "Kernels against the bound", _kernels(comparison)),
         ("violations", "Below a bound", _violations(comparison)),
         ("estimate", "Estimate", _estimate(comparison)),
-        ("crossover", "Crossover of the absorbed and the naive path", _crossover(comparison, engines)),
+        ("crossover", "Crossover of the absorbed and the naive path", crossover_section(run, comparison, engines)),
         ("cells", "Best and worst decode cells", _extremes(comparison)),
         ("skipped", "Not measured", _skipped(run)),
         ("notes", "Notes", ["\n".join(f"- {note}" for note in run.notes)] if run.notes else []),
     ]
     return [section for section in found if section[2]]
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A padded GitHub table: the first ``left`` columns to the left, numbers after them to the right."""
-    lines = [[cell.replace("|", "\\|") for cell in row] for row in (headers, *rows)]
-    widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(headers))]
-    rule = ["-" * width if column < left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
-    padded = [
-        [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in lines
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (padded[0], rule, *padded[1:]))
 
 
 def _verdict(comparison: Comparison) -> list[str]:
@@ -101,6 +88,9 @@ def _ceilings(run: Run, gpu: GPU) -> list[str]:
         shape = f", {m} x {n} x {k}" if m else ""
         peak = datasheet_ceilings(gpu, dtype).flop_per_s if dtype in gpu.peak_tflops else None
         rows.append(_ceiling(f"{dtype} product{shape}", rate, peak, 1e12, "TFLOP/s"))
+    for dtype, rate in found.sustained_gemm_flop_per_s.items():
+        peak = datasheet_ceilings(gpu, dtype).flop_per_s if dtype in gpu.peak_tflops else None
+        rows.append(_ceiling(f"{dtype} product after seconds of it", rate, peak, 1e12, "TFLOP/s"))
     if found.launch_s:
         rows.append(("empty kernel in a replayed graph", fmt.seconds(found.launch_s), fmt.NOTHING, fmt.NOTHING))
     return [table(("ceiling", "measured", "datasheet", "measured / datasheet"), rows)] if rows else []
@@ -143,8 +133,8 @@ def _kernels(comparison: Comparison) -> list[str]:
     rows = [
         (
             marks[name].label,
-            cache,
-            str(len(mine)),
+            cache_label(cache),
+            f"{len(mine):,}",
             _median(mine, _of_bound),
             *(_median([item for item in mine if _regime(item, known) == regime], _of_bound) for regime in REGIMES),
             _median(mine, _of_measured),
@@ -156,6 +146,9 @@ def _kernels(comparison: Comparison) -> list[str]:
     headers = ("kernel or path", "cache", "cells", "all", *REGIMES, "all, of measured floor")
     text = "Median of bound over measured time (1 is at the bound), by what the time hangs on"
     text += ": mostly the constant part of the estimate, memory, or compute." if known else " in the bound alone."
+    aside = sum(item.row.picked is False for item in comparison.rows)
+    if aside:
+        text += f" {fmt.counted(aside, 'cell')} timed a kernel where the choice takes another; they count here too."
     return [text, table(headers, rows, left=2)]
 
 
@@ -214,7 +207,7 @@ def _place(cell: Compared) -> tuple[str, ...]:
     row = cell.row
     counts = (row.heads, row.batch, row.queries, row.context)
     path = f" ({row.kernel})" if row.scope == "absorbed" else ""
-    return series_of(row) + path, row.cache, *(f"{count:,}" for count in counts)
+    return series_of(row) + path, cache_label(row.cache), *(f"{count:,}" for count in counts)
 
 
 def _estimate(comparison: Comparison) -> list[str]:
@@ -226,7 +219,7 @@ def _estimate(comparison: Comparison) -> list[str]:
         *((f"regime: {name}", errors) for name, errors in comparison.by_regime.items()),
         ("held out of the calibration, decode", comparison.held_out),
     ]
-    rows = [(name, str(errors.count), *_errors(errors)) for name, errors in found if errors]
+    rows = [(name, f"{errors.count:,}", *_errors(errors)) for name, errors in found if errors]
     blocks = ["Error is |estimate - measured| / measured.", table(("rows", "count", "median", "mean", "p90"), rows)]
     borrowed = [f"- {name} has no calibration: estimated by that of {of}" for name, of in comparison.borrowed.items()]
     return [*blocks, "\n".join(borrowed)] if borrowed else blocks
@@ -237,44 +230,13 @@ def _errors(errors: Errors) -> list[str]:
     return [fmt.NOTHING if value is None else f"{value * 100:.1f} %" for value in values]
 
 
-def _crossover(comparison: Comparison, engines: EngineLines) -> list[str]:
-    if not comparison.crossover:
-        return []
-    ordered = sorted(comparison.crossover, key=lambda c: (c.naive, c.cache, c.batch, c.heads, c.context))
-    rows = [
-        (
-            item.naive, item.cache, str(item.heads), str(item.batch), f"{item.context:,}",
-            _queries(item.measured_queries), f"{_queries(item.low)} to {_queries(item.high)}",
-            _queries(item.flop_queries), _queries(item.time_queries),
-        )
-        for item in ordered
-    ]  # fmt: skip
-    headers = ("naive path", "cache", "heads", "batch", "context", "measured", "spread", "by FLOPs", "by time")
-    reasons: dict[str, list[str]] = {}
-    for item in ordered:
-        if item.reason:
-            where = f"{item.naive} h={item.heads} b={item.batch} S={item.context:,}"
-            reasons.setdefault(item.reason, []).append(where)
-    blocks = [
-        "Queries per request from which the naive path is faster; the context is fixed and counts them. The spread"
-        " puts the 10th percentile of one path against the 90th of the other. Predictions are by FLOPs alone and by"
-        " the datasheet bounds.",
-        table(headers, rows, left=2),
-    ]
-    if reasons:
-        blocks.append("\n".join(f"- {reason} ({'; '.join(places)})" for reason, places in reasons.items()))
-    if engines.texts:
-        blocks += ["What the engines use:", "\n".join(f"- {text}" for text in engines.texts)]
-    return blocks
-
-
-def _queries(value: float | None) -> str:
-    return fmt.NOTHING if value is None else f"{value:,.0f}"
-
-
 def _extremes(comparison: Comparison) -> list[str]:
-    """Cells over :data:`LONG_US` by fraction of the floor; shorter ones are launch and latency."""
-    decode = [item for item in comparison.rows if item.is_decode and item.row.time_us > LONG_US]
+    """Cells over :data:`LONG_US` by fraction of the floor; shorter ones are launch and latency.
+
+    Kernels that the choice does not take are left out: how slow they are there is why.
+    """
+    long = [item for item in comparison.rows if item.is_decode and item.row.time_us > LONG_US]
+    decode = [item for item in long if item.row.picked is not False]
     if not decode:
         return []
     measured = all(item.measured_bound_s is not None for item in decode)
@@ -283,6 +245,8 @@ def _extremes(comparison: Comparison) -> list[str]:
     headers = (*PLACE, "measured", "fraction")
     floor = "bound by this run's ceilings" if measured else "datasheet bound"
     text = f"Of {fmt.counted(len(decode), 'decode cell')} over {LONG_US:g} us, by {floor} over measured time."
+    if len(decode) < len(long):
+        text += f" {fmt.counted(len(long) - len(decode), 'cell')} left out: kernels that the choice does not take."
     if len(ranked) <= 2 * EXTREMES:
         return [text, table(headers, _fraction_rows(ranked, figure), left=2)]
     best, worst = _fraction_rows(ranked[:EXTREMES], figure), _fraction_rows(ranked[-EXTREMES:], figure)

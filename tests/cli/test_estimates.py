@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_the_table_has_a_column_of_estimates(cli: Any, card: Path) -> None:
     header = next(line for line in text.splitlines() if "FLOP/B" in line)
     assert header.split()[-2:] == ["binds", "estimate"]
     (gather,) = [line for line in text.splitlines() if line.strip().startswith("naive: gather")]
-    assert gather.split() == ["naive:", "gather", "7.932", "us"]  # 4 us + 9,437,184 B at 2.4 TB/s
+    assert gather.split() == ["naive:", "gather", "7.93", "us"]  # 4 us + 9,437,184 B at 2.4 TB/s
     assert "20261130T013000Z-h200" in text.replace("\n", "")
 
 
@@ -156,3 +157,160 @@ def test_the_csv_has_the_estimates(cli: Any, card: Path) -> None:
     row = dict(zip(header.split(","), first.split(","), strict=True))
     assert row["estimated.searched_to_queries"] == "1024"
     assert "absorbed.estimate_s" in cli(f"flops --model dsv3 --gpu {card} --batch 1,2 -f csv").out
+
+
+CROSSED = {"naive": "naive", "heads": 16, "batch": 1, "context": 4096, "queries": 581.8, "low": 574.4, "high": 587.2}
+
+
+def crossovers(*at: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "run": "20261130T013000Z-h200",
+        "date": "2026-11-30",
+        **WIDTHS,
+        "qk_nope_head_dim": 128,
+        "v_head_dim": 128,
+        "dtype": "bf16",
+        "cache": "bf16",
+        "at": list(at),
+        **changes,
+    }
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """An H200 that was measured with 16 heads at 4,096 and 8,192 keys, and once with a narrower cache."""
+    preset = find_preset("gpus", "h200")[1]
+    del preset["calibration"]
+    preset["crossovers"] = [
+        crossovers(CROSSED, {**CROSSED, "context": 8192, "queries": 553.0}, {**CROSSED, "naive": "naive_in_place"}),
+        crossovers({**CROSSED, "queries": 99.0, "low": None}, cache="fp8"),
+    ]
+    path = tmp_path / "measured.yaml"
+    path.write_text(yaml.safe_dump(preset, sort_keys=False))
+    return path
+
+
+def test_a_measured_crossover_stands_beside_the_others(cli: Any, measured: Path) -> None:
+    line = f"crossover --model dsv3 --gpu {measured} --tp 8"
+    answer = cli(f"{line} -f json")
+    expected = {**CROSSED, "tp": 8, "run": "20261130T013000Z-h200", "date": "2026-11-30"}
+    assert answer.results["measured"] == [expected, {**expected, "naive": "naive_in_place"}]
+    assert "No measured crossover" not in answer.out
+    (found,) = cli(f"{line} --dtype fp8 -f json").results["measured"]
+    assert (found["queries"], found["low"]) == (99.0, None)
+    text = cli(line).out
+    rows = text[text.index("Measured on this GPU") :].splitlines()[2:4]
+    assert rows[0].split() == ["4,096", "8", "16", "1", "naive", "581.8", "574.4", "587.2"]
+    assert "run 20261130T013000Z-h200 of 2026-11-30" in text.replace("\n", " ")
+
+
+def test_several_points_have_those_that_were_measured(cli: Any, measured: Path) -> None:
+    answer = cli(f"crossover --model dsv3 --gpu {measured} --tp 8,4 --context 8k,10000 -f json")
+    assert [(item["context"], item["tp"], item["queries"]) for item in answer.results["measured"]] == [(8192, 8, 553)]
+    assert "16 heads per rank at contexts 4,096, 8,192, batch 1" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("", "16 heads per rank"),  # 128 on one rank
+        ("--tp 8 --batch 2", "batch 1"),
+        ("--tp 8 --context 4095", "contexts 4,096, 8,192"),
+        ("--tp 8 --mma-dtype fp16", "bf16 products"),
+        ("--tp 8 --weight-bytes 1", "2 bytes were measured"),
+    ],
+)
+def test_nothing_stands_in_for_what_was_not_measured(cli: Any, measured: Path, options: str, named: str) -> None:
+    answer = cli(f"crossover --model dsv3 --gpu {measured} {options} -f json")
+    assert answer.code == 0
+    assert answer.results["measured"] is None
+    (note,) = [note for note in json.loads(answer.out)["notes"] if "No measured crossover" in note]
+    assert named in note
+    assert "Measured on this GPU" not in cli(f"crossover --model dsv3 --gpu {measured} {options}").out
+
+
+def test_other_widths_and_other_gpus_have_no_measured_crossover(cli: Any, measured: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.yaml"
+    preset = find_preset("models", "dsv3")[1]
+    preset["mla"] |= {"kv_lora_rank": 256}
+    for key in ("expect", "aliases", "errata"):
+        preset.pop(key, None)
+    model.write_text(yaml.safe_dump(preset, sort_keys=False))
+    answer = cli(f"crossover --model {model} --gpu {measured} --tp 8 -f json")
+    assert answer.results["measured"] is None
+    assert "512/64/128/128 were measured, not 256/64/128/128" in answer.out
+    answer = cli("crossover --model dsv3 --gpu h100 -f json")
+    assert answer.results["measured"] is None
+    assert "NVIDIA H100 SXM5 80GB records none" in answer.out
+    sparse = cli(f"crossover --model dsv32 --sparse --gpu {measured} --tp 8 -f json")
+    assert sparse.results["measured"] is None
+    assert "dense attention was measured" in sparse.out
+
+
+def test_rows_of_a_batch_have_estimates_of_their_own(cli: Any, card: Path) -> None:
+    answer = cli(f"dispatch --model dsv3 --gpu {card} --rows 1:4095,100:3996,1:100000,1:4095 -f json")
+    first, longer, beyond, again = answer.results["rows"]
+    for row, queries in ((first, 1), (longer, 100)):
+        absorbed, naive = both_us(queries, 4096)
+        assert row["absorbed_estimate_s"] == pytest.approx(absorbed * 1e-6)
+        assert row["naive_estimate_s"] == pytest.approx(naive * 1e-6)
+    assert again == first
+    assert (beyond["absorbed_estimate_s"], beyond["naive_estimate_s"]) == (None, None)
+    assert beyond["absorbed_bound_s"] > 0
+    notes = " ".join(json.loads(answer.out)["notes"])
+    assert "100,001 is outside" in notes
+    assert "kernels that this tool ran there (ours, theirs)" in notes
+    assert "A batch has no estimate" in notes
+    assert not any("estimate" in key for key in answer.results["batch"])
+    assert "absorbed_estimate_s" in cli(f"dispatch --model dsv3 --gpu {card} --rows 1:4095 -f csv").out
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("dispatch --model dsv3 --gpu h100 --rows 1:4095", "No calibration of NVIDIA H100"),
+        ("dispatch --model dsv32 --gpu {card} --sparse --rows 1:4095", "sparse: it was not measured"),
+        ("dispatch --model dsv3 --gpu {card} --dtype fp8 --rows 1:4095", "cache fp8"),
+    ],
+)
+def test_a_row_that_was_not_measured_has_no_estimate(cli: Any, card: Path, line: str, named: str) -> None:
+    answer = cli(f"{line.format(card=card)} -f json")
+    (row,) = answer.results["rows"]
+    assert (row["absorbed_estimate_s"], row["naive_estimate_s"]) == (None, None)
+    assert named in answer.out
+    assert "A batch has no estimate" not in answer.out
+    assert "Estimated" not in cli(line.format(card=card)).out
+
+
+WIDE = [
+    "flops --model dsv3 --gpu h200",
+    "flops --model dsv3 --gpu h200 --tp 8 -q 4 -b 32 -s 16k",
+    "flops --model dsv3 --gpu h200 -q 512 -s 64k",
+    "flops --model dsv3 --gpu h200 --tp 8 -b 1,128 -s 4k,64k",
+    "crossover --model dsv3 --gpu h200 --tp 1,8 -s 4k,64k",
+    "dispatch --model dsv3 --gpu h200 --rows 1:4096,100:4096,600:60000",
+    "dispatch --model dsv3 --gpu h200 --engine sglang --rows 1:4096,1:60000",
+]
+
+
+@pytest.mark.parametrize("line", WIDE)
+def test_tables_with_estimates_fit_80_columns(cli: Any, line: str) -> None:
+    text = cli(line).out
+    assert "stimate" in text
+    tables = [row for row in text.splitlines() if row.startswith("  ")]
+    assert max(map(len, tables)) <= 80
+
+
+def test_the_csv_has_measured_crossovers_by_naive_path(cli: Any, measured: Path) -> None:
+    text = cli(f"crossover --model dsv3 --gpu {measured} --tp 8,4 --context 8k,4k -f csv").out
+    header, *lines = text.splitlines()
+    rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    both = [
+        (row["context"], row["tp"], row["measured.naive.queries"], row["measured.naive_in_place.low"]) for row in rows
+    ]
+    assert both == [
+        ("8192", "8", "553.0", ""),
+        ("8192", "4", "", ""),
+        ("4096", "8", "581.8", "574.4"),
+        ("4096", "4", "", ""),
+    ]

@@ -73,6 +73,10 @@ def test_flops_table_and_json_show_the_same(context: int, cli: Any) -> None:
         (fmt.seconds(11.6057e-6), "11.61 us"),
         (fmt.seconds(0.0), "0 ns"),
         (fmt.seconds(2.5), "2.5 s"),
+        (fmt.short_seconds(11.6057e-6), "11.6 us"),
+        (fmt.short_seconds(999.7e-6), "1000 us"),  # no exponent
+        (fmt.short_flop(33_554_432), "33.6 MFLOP"),
+        (fmt.short_flop(999.7e9), "1000 GFLOP"),
         (fmt.percent(0.8186), "82 %"),
         (fmt.percent(0.0294), "2.9 %"),
         (fmt.number(241.7778), "241.8"),

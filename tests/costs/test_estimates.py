@@ -179,3 +179,14 @@ def test_a_crossover_that_was_not_measured_says_why() -> None:
         assert found.searched_from_queries is None
         assert found.reason
         assert named in found.reason or "context" in found.reason
+
+
+def test_a_part_of_one_implementation_alone_is_no_others() -> None:
+    """Parts that all implementations share are priced once; one that an implementation has of its own is its own."""
+    other = constants("absorbed", "attention", "other", 10.5)
+    shared = ask(card(*ABSORBED, other), "absorbed")
+    own = ask(card(*ABSORBED, other, constants("absorbed", "q_fold", "other", 0.1)), "absorbed")
+    assert isinstance(shared, PathEstimate)
+    assert isinstance(own, PathEstimate)
+    assert (shared.kernel, own.kernel) == ("fast", "other")  # 10 + 1 against 10.5 + 1, and against 10.5 + 0.1
+    assert shared.seconds - own.seconds == pytest.approx(0.4e-6)

@@ -102,6 +102,7 @@ def section(heading: str) -> str:
         "parity --model dsv3",
         "presets list",
         "presets check",
+        f"validate --replay {ROOT / 'docs/measurements/h200/run.json'}",
     ],
 )
 def test_every_key_of_the_json_is_explained(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:

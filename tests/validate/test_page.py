@@ -13,8 +13,9 @@ from mla_calc.hardware.load import load_gpu
 from mla_calc.validate.compare import Comparison
 from mla_calc.validate.engine_lines import EngineLines, engine_lines
 from mla_calc.validate.page import page_text, write_page
-from mla_calc.validate.page_tables import MOST_SHOWN, table
-from mla_calc.validate.record import Check, Run, Skipped
+from mla_calc.validate.page_markdown import table
+from mla_calc.validate.page_tables import MOST_SHOWN
+from mla_calc.validate.record import Check, Row, Run, Skipped
 from tests.validate.synthetic import bound_us, made_up, synthetic_comparison, synthetic_run
 
 H200 = load_gpu("h200")
@@ -95,6 +96,12 @@ def test_ceilings_stand_beside_the_datasheet() -> None:
     assert found["empty kernel in a replayed graph"] == ["2.1 us", "-", "-"]
 
 
+def test_the_rate_that_a_product_keeps_up_stands_beside_its_best() -> None:
+    hot = replace(RUN, ceilings=replace(RUN.ceilings, sustained_gemm_flop_per_s={"bf16": 6.6e14}))
+    found = {row[0]: row[1:] for row in rows_of(section(written(hot), "Ceilings"))}
+    assert found["bf16 product after seconds of it"] == ["660 TFLOP/s", "989.4 TFLOP/s", "0.667"]  # 660 / 989.4
+
+
 def test_correctness_by_kernel_and_failures_by_case() -> None:
     bad = Check(kernel="small", case="fp16 h=8", relative_error=0.25, tolerance=3e-3, correct=False)
     nan = Check(
@@ -114,7 +121,7 @@ def test_kernels_have_the_median_of_bound_over_time() -> None:
     found = {(row[0], row[1]): row[2:] for row in rows_of(section(written(RUN), "Kernels against the bound"))}
     mine = [row for row in RUN.rows if row.kernel == "small"]
     shares = median(bound_us(row) / row.time_us for row in mine)
-    assert found["small", "bf16"][:2] == [str(len(mine)), f"{shares:.3f}"]
+    assert found["small", "16-bit"][:2] == [str(len(mine)), f"{shares:.3f}"]
     mine = [row for row in RUN.rows if row.cache == "fp8"]
     shares = median(bound_us(row) / row.time_us for row in mine)
     assert found["tile64", "fp8"][:2] == ["4", f"{shares:.3f}"]
@@ -132,13 +139,20 @@ def test_violations_are_listed_with_their_cause() -> None:
     # 32 * 16,384 rows of 1,152 B at 4.8 TB/s are 125.8 us, and 32 tokens of 16 heads a little more
     text = section(written(replace(RUN, rows=(row,))), "Below a bound")
     assert "1 measurement below the datasheet bound" in text
-    assert rows_of(text)[0] == ["hopper", "bf16", "16", "32", "1", "16,384", "60 us", "126.1 us"]
+    assert rows_of(text)[0] == ["hopper", "16-bit", "16", "32", "1", "16,384", "60 us", "126.1 us"]
     assert "- 1 cell: " in text
 
 
+def crossover_tables(run: Run, comparison: Comparison | None = None) -> tuple[str, list[list[str]], list[list[str]]]:
+    """The section's text, the rows of its ranges, and those of all places."""
+    text = section(written(run, comparison), "Crossover of the absorbed and the naive path")
+    ranges, places = text.split("Every place:")
+    return text, rows_of(ranges), rows_of(places)
+
+
 def test_crossover_rows_are_the_records() -> None:
-    text = section(written(RUN), "Crossover of the absorbed and the naive path")
-    found = {(row[0], int(row[2]), row[4]): row[5:] for row in rows_of(text)}
+    text, _, places = crossover_tables(RUN)
+    found = {(row[0], int(row[2]), row[4]): row[5:] for row in places}
     assert len(found) == len(COMPARISON.crossover) == 2 * 2 * 4
     for item in COMPARISON.crossover:
         measured, _, flop, _ = found[item.naive, item.heads, f"{item.context:,}"]
@@ -152,16 +166,67 @@ def test_crossover_rows_are_the_records() -> None:
     assert "expanded from 8,192 prefix tokens" in text
 
 
+def test_crossover_rows_are_in_order_whatever_the_order_of_the_run() -> None:
+    backwards = replace(COMPARISON, crossover=tuple(reversed(COMPARISON.crossover)))
+    for found in (COMPARISON, backwards):
+        _, ranges, places = crossover_tables(RUN, found)
+        keys = [(row[0], int(row[2]), int(row[4].replace(",", ""))) for row in places]
+        assert keys == [
+            (naive, heads, context)
+            for naive in ("naive", "naive_in_place")
+            for heads in (16, 128)
+            for context in (1024, 4096, 16_384, 65_536)
+        ]
+        assert [(row[0], row[2]) for row in ranges] == [
+            ("naive", "16"), ("naive", "128"), ("naive_in_place", "16"), ("naive_in_place", "128"),
+        ]  # fmt: skip
+
+
+def timed_at(naive_over_absorbed: dict[int, float], heads: int, context: int) -> list[Row]:
+    """Rows of both paths, of 100 us for the absorbed one."""
+    return [
+        replace(made_up(kernel, scope, heads, 1, queries, context), time_us=100 * factor, p10_us=None, p90_us=None)
+        for queries, ratio in naive_over_absorbed.items()
+        for kernel, scope, factor in (("hopper", "absorbed", 1.0), ("naive", "naive", ratio))
+    ]
+
+
+def test_what_was_found_is_said_in_the_records_numbers() -> None:
+    rows = [
+        *timed_at({64: 2.0, 256: 0.5}, 16, 4096),  # meet at the geometric mean: 128
+        *timed_at({64: 2.0, 1024: 0.5}, 16, 16_384),  # at 256
+        *timed_at({128: 4.0, 512: 0.25, 768: 1.5, 1024: 0.5}, 128, 4096),  # at 256, and absorbed is faster at 768
+        *timed_at({64: 2.0, 256: 1.5}, 128, 16_384),  # not at all
+    ]
+    text, ranges, _ = crossover_tables(replace(RUN, rows=tuple(rows)))
+    assert "The measured crossover lies at 128 to 256 queries over 4 places" in text
+    # by FLOPs 168 at S = 4,096 and 170 at 16,384, as in docs/cost-model.md
+    assert "By FLOPs it is predicted at 168 to 170, by the datasheet bounds of NVIDIA H200 SXM 141GB at 171 to" in text
+    assert "At 1 of the places the paths did not meet." in text
+    assert "above the prediction by FLOPs at 2 of 3" in text
+    assert "above the prediction by time at 2 of 3" in text
+    assert "above the 1 of TRITON_MLA at 3 of 3" in text
+    assert "above the 512 of FLASH_ATTN_MLA at 0 of 3" in text
+    assert "At 1 place the absorbed path was faster again" in text
+    assert "naive h=128 b=1 S=4,096 at Q = 768." in text
+    assert [(row[2], row[4], row[5]) for row in ranges] == [
+        ("16", "4,096 to 16,384", "128 to 256"),
+        ("128", "4,096 to 16,384", "256"),
+    ]
+
+
 def test_a_crossover_beyond_the_measured_range_says_so() -> None:
     rows = tuple(row for row in RUN.rows if row.scope == "attention" or row.queries <= 64)
-    text = section(written(replace(RUN, rows=rows)), "Crossover of the absorbed and the naive path")
+    text, ranges, places = crossover_tables(replace(RUN, rows=rows))
     assert "absorbed is faster up to Q = 64" in text
-    assert rows_of(text)[0][5:7] == ["-", "- to -"]
+    assert "The paths did not meet within the measured queries, at none of 16 places." in text
+    assert ranges[0][5] == "-"
+    assert places[0][5:7] == ["-", "- to -"]
 
 
 def test_estimate_errors() -> None:
     found = {row[0]: row[1:] for row in rows_of(section(written(RUN), "Estimate"))}
-    assert found["all rows"][0] == str(len(RUN.rows))
+    assert found["all rows"][0] == f"{len(RUN.rows):,}"
     assert found["rows over 100 us"][0] == str(sum(row.time_us > 100 for row in RUN.rows))
     assert all(float(value.split()[0]) < 5.3 for value in found["all rows"][1:])  # 0.05 / 0.95
     assert found["held out of the calibration, decode"]
@@ -172,6 +237,20 @@ def test_best_and_worst_are_over_100_us_and_in_order() -> None:
     shares = [float(row[-1]) for row in rows_of(text)]
     assert shares == sorted(shares, reverse=True)
     assert all(row[-2].endswith("ms") or float(row[-2].split()[0]) > 100 for row in rows_of(text))
+
+
+def test_kernels_that_are_not_picked_are_neither_best_nor_worst() -> None:
+    rows = tuple(replace(row, picked=row.kernel != "small") for row in RUN.rows if row.scope == "attention")
+    run = replace(RUN, rows=rows)
+    text = section(written(run), "Best and worst decode cells")
+    assert "small" not in {row[0] for row in rows_of(text)}
+    left_out = sum(row.kernel == "small" and row.time_us > 100 for row in rows)
+    assert left_out == 1
+    assert "1 cell left out: kernels that the choice does not take" in text
+    small = sum(row.kernel == "small" for row in rows)
+    assert f"{small} cells timed a kernel where the choice takes another" in section(
+        written(run), "Kernels against the bound"
+    )
 
 
 def test_skipped_cells_are_listed_up_to_a_number() -> None:

@@ -146,6 +146,13 @@ def _load_columns(desc, page, column, bar, slot, COLUMNS: gl.constexpr):
 
 
 @gluon.jit
+def _load_page(half_desc, page, slot, shared):
+    """Start copying the two halves of a page into a slot of the ring."""
+    _load_columns(half_desc, page, 0, shared.left_full.index(slot), shared.left.index(slot), 256)
+    _load_columns(half_desc, page, 256, shared.right_full.index(slot), shared.right.index(slot), 256)
+
+
+@gluon.jit
 def _prefetch_rope(cache_ptr, page):
     """Bring a page's rotary columns, one 128-byte line a row, into L2: their single slot makes their load urgent."""
     gl.inline_asm_elementwise(
@@ -166,26 +173,29 @@ def _prefetch_rope(cache_ptr, page):
 
 @gluon.jit
 def _score_pages(
-    shared, q_ptr, cache_ptr, table, pages, first_masked, visible, row0, live_rows, heads, scale_log2,
+    shared, cache_ptr, half_desc, table, pages, first_masked, visible, row0, heads, scale_log2,
     STAGES: gl.constexpr,
 ):  # fmt: skip
     """The scores group. ``visible`` keys of this split are seen by a row of query 0; query i sees i more."""
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
     ROWS: gl.constexpr = gl.SliceLayout(1, SCORES)
     QUERY: gl.constexpr = DotOperandLayout(0, SCORES, 2)
-    DTYPE: gl.constexpr = q_ptr.dtype.element_ty
+    DTYPE: gl.constexpr = half_desc.dtype
 
-    q_row = gl.arange(0, 64, gl.SliceLayout(1, QUERY))
-    live = (q_row < live_rows)[:, None]
-    at = q_ptr + q_row[:, None] * 576
-    q0 = gl.load(at + gl.arange(0, 256, gl.SliceLayout(0, QUERY))[None, :], mask=live, other=0.0)
-    q1 = gl.load(at + 256 + gl.arange(0, 128, gl.SliceLayout(0, QUERY))[None, :], mask=live, other=0.0)
-    q2 = gl.load(at + 384 + gl.arange(0, 64, gl.SliceLayout(0, QUERY))[None, :], mask=live, other=0.0)
+    # the query came into the last slot of the ring; once it is in registers, the slot takes its first page
+    LAST: gl.constexpr = STAGES - 1
+    mbarrier.wait(shared.q_full.index(0), 0)
+    q0 = shared.left.index(LAST).load(QUERY)
+    q1 = shared.right.index(LAST).slice(0, 128, 1).load(QUERY)
+    q2 = shared.right.index(LAST).slice(128, 64, 1).load(QUERY)
+    fence_async_shared()
+    group_barrier()
+    if pages > LAST:
+        _load_page(half_desc, gl.load(table + LAST), LAST, shared)
 
     zero = gl.full([64, 64], 0.0, gl.float32, SCORES)
     top = gl.full([64], -1e30, gl.float32, ROWS)
     total = gl.full([64], 0.0, gl.float32, ROWS)
-    mbarrier.wait(shared.q_full.index(0), 0)
     slot = 0
     phase = 0
     ahead = gl.load(table + gl.minimum(1, pages - 1))
@@ -293,12 +303,20 @@ def _add_values(
     mbarrier.wait(shared.final_full.index(0), 0)
     result = acc * (1.0 / shared.final.index(0).load(ROWS))[:, None]
     row = gl.arange(0, 64, ROWS)
-    column = SIDE * 256 + gl.arange(0, 256, gl.SliceLayout(0, OUTPUT))
     if ONE:
-        result = result.to(out.dtype.element_ty)
-    gl.store(out + row[:, None] * 512 + column[None, :], result, mask=(row < live_rows)[:, None])
-    if SIDE == 0 and not ONE:
-        gl.store(lse + row, shared.final.index(1).load(ROWS), mask=row < live_rows)
+        # through shared memory, so that a warp writes whole rows: the product's own layout writes 16 bytes of each
+        WIDE: gl.constexpr = gl.BlockedLayout([1, 8], [1, 32], [4, 1], [1, 0])
+        half.index(0).store(result.to(half.dtype))
+        group_barrier()
+        wide_row = gl.arange(0, 64, gl.SliceLayout(1, WIDE))
+        column = SIDE * 256 + gl.arange(0, 256, gl.SliceLayout(0, WIDE))
+        at = out + wide_row[:, None] * 512 + column[None, :]
+        gl.store(at, half.index(0).load(WIDE), mask=(wide_row < live_rows)[:, None])
+    else:
+        column = SIDE * 256 + gl.arange(0, 256, gl.SliceLayout(0, OUTPUT))
+        gl.store(out + row[:, None] * 512 + column[None, :], result, mask=(row < live_rows)[:, None])
+        if SIDE == 0:
+            gl.store(lse + row, shared.final.index(1).load(ROWS), mask=row < live_rows)
 
 
 @gluon.jit
@@ -332,7 +350,7 @@ def _write_nothing(out, lse, live_rows, ONE: gl.constexpr):
 
 @gluon.jit(do_not_specialize=["splits", "table_stride", "queries"])
 def _decode_hopper(
-    q_ptr, cache_ptr, q_desc, half_desc, narrow_desc, table_ptr, length_ptr, out_ptr, partial_ptr, lse_ptr,
+    cache_ptr, q_desc, q_half_desc, half_desc, narrow_desc, table_ptr, length_ptr, out_ptr, partial_ptr, lse_ptr,
     scale_log2, table_stride, heads, queries, splits,
     ONE: gl.constexpr, STAGES: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
@@ -354,27 +372,28 @@ def _decode_hopper(
         shared = _allocate(half_desc, narrow_desc, STAGES)
         table = table_ptr + request.to(gl.int64) * table_stride + first
         q_row = request * rows + row0
-        mbarrier.expect(shared.q_full.index(0), 64 * 128 * 2)
-        load_tile(q_desc, [q_row, 448], shared.q_full.index(0), shared.q_tail)
-        load_tile(q_desc, [q_row, 512], shared.q_full.index(0), shared.q_rope)
-        for i in gl.static_range(STAGES):
+        q_full = shared.q_full.index(0)
+        mbarrier.expect(q_full, 64 * 640 * 2)
+        load_tile(q_half_desc, [q_row, 0], q_full, shared.left.index(STAGES - 1))
+        load_tile(q_half_desc, [q_row, 256], q_full, shared.right.index(STAGES - 1))
+        load_tile(q_desc, [q_row, 448], q_full, shared.q_tail)
+        load_tile(q_desc, [q_row, 512], q_full, shared.q_rope)
+        for i in gl.static_range(STAGES - 1):
             if i < pages:
                 page = gl.load(table + i)
-                _load_columns(half_desc, page, 0, shared.left_full.index(i), shared.left.index(i), 256)
-                _load_columns(half_desc, page, 256, shared.right_full.index(i), shared.right.index(i), 256)
+                _load_page(half_desc, page, i, shared)
                 if i == 0:
                     _load_columns(narrow_desc, page, 512, shared.rope_full.index(0), shared.rope, 64)
         visible = length - queries + 1 - first * 64
         first_masked = gl.maximum(visible + row0 // heads, 0) // 64
         valid_last = length - (first + pages - 1) * 64
-        q_tile = q_ptr + (request.to(gl.int64) * rows + row0) * 576
         gl.warp_specialize(
             [
                 (
                     _score_pages,
                     (
-                        shared, q_tile, cache_ptr, table, pages, first_masked, visible, row0, live_rows, heads,
-                        scale_log2, STAGES,
+                        shared, cache_ptr, half_desc, table, pages, first_masked, visible, row0, heads, scale_log2,
+                        STAGES,
                     ),
                 ),
                 (
@@ -424,11 +443,11 @@ class HopperKernel:
         dtype = gl.bfloat16 if shape.dtype == "bf16" else gl.float16
         half, narrow = [PAGE, RANK // 2], [PAGE, ROPE]
         half_layout, narrow_layout = (gl.NVMMASharedLayout.get_default_for(block, dtype) for block in (half, narrow))
-        rows = call.cache.view(-1, shape.width)
+        rows, queries = call.cache.view(-1, shape.width), call.q.view(-1, shape.width)
         _decode_hopper[(schedule.tiles, schedule.splits, shape.batch)](
-            call.q,
             call.cache,
-            TensorDescriptor.from_tensor(call.q.view(-1, shape.width), narrow, narrow_layout),
+            TensorDescriptor.from_tensor(queries, narrow, narrow_layout),
+            TensorDescriptor.from_tensor(queries, half, half_layout),
             TensorDescriptor.from_tensor(rows, half, half_layout),
             TensorDescriptor.from_tensor(rows, narrow, narrow_layout),
             call.block_table,
