@@ -163,7 +163,7 @@ def _report(
         inputs=inputs,
         results=results,
         tables=tuple(tables_of(flop, time, estimated, measured, thresholds)),
-        sentence=_sentence(flop, time, gpu),
+        sentence=_sentence(flop, time, measured, gpu),
         notes=(*_notes(model, flop, time, thresholds), *_estimate_notes(gpu, estimated, inputs["sparse"])),
         sources=(*request.source_list(sources), *dict.fromkeys(item.source for item in thresholds)),
         input_sources=sources,
@@ -226,7 +226,12 @@ def _csv_measured(results: dict[str, Any], point: list[int]) -> dict[str, Any]:
     return found
 
 
-def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | None, gpu: GPU | None) -> str:
+def _sentence(
+    flop: FlopCrossover | SparseFlopCrossover,
+    time: TimeCrossover | None,
+    measured: tuple[MeasuredAtContext, ...],
+    gpu: GPU | None,
+) -> str:
     if isinstance(flop, SparseFlopCrossover):
         text = dsa.flop_sentence(flop)
     elif flop.queries_limit is None:
@@ -239,6 +244,9 @@ def _sentence(flop: FlopCrossover | SparseFlopCrossover, time: TimeCrossover | N
         found = first.first_queries_naive_wins
         where = f"on {gpu.name} at context {first.context:,}, TP {first.tp}"
         text += f". By bound {where}, naive wins {'nowhere' if found is None else f'first at {found:,}'}"
+        there = [at for at in measured if (at.context, at.tp, at.batch) == (first.context, first.tp, first.batch)]
+        if there:
+            text += "; measured there, from " + " and ".join(f"{at.queries:,.0f} ({at.naive})" for at in there)
     return text + "."
 
 
