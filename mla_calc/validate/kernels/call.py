@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...hardware.schedule import Schedule
 from .shape import PAGE, Device, Shape
 
+ALIGNMENT = 16
 COMPILE = {"enable_fp_fusion": True}
 """Options of every launch. Triton 3.10 will no longer fuse products and sums by itself."""
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float8_e4m3fn: "fp8"}
@@ -96,6 +97,9 @@ def checked(
     for name, tensor in tensors.items():
         if tensor.device != q.device or not tensor.is_contiguous():
             raise InputError(f"{name} is contiguous and on {q.device}: no copy is made for you")
+    for name in ("q", "cache"):
+        if tensors[name].data_ptr() % ALIGNMENT:
+            raise InputError(f"{name} does not begin at a multiple of {ALIGNMENT} bytes, which vector loads need")
     shape = Shape(
         batch=batch,
         queries=queries,

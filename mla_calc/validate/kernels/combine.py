@@ -49,8 +49,8 @@ def _merge_splits(
         )
         weight = tl.exp2(mine - top)[:, None]
         # a split without keys for this row wrote its -inf alone: what stands in its output means nothing
-        merged += tl.where(weight > 0.0, weight * partial, 0.0)
-    result = tl.sum(merged, 0) / tl.where(total > 0.0, total, 1.0)
+        merged += tl.where((mine == -float("inf"))[:, None], 0.0, weight * partial)
+    result = tl.sum(merged, 0) / tl.where(total == 0.0, 1.0, total)
     at = (request.to(tl.int64) * rows + row) * RANK + column
     tl.store(out_ptr + at, result.to(out_ptr.dtype.element_ty))
 

@@ -238,9 +238,11 @@ def _score_pages(
         if slot == STAGES:
             slot = 0
             phase = phase ^ 1
-    seen = total > 0.0
-    shared.final.index(0).store(gl.where(seen, total, 1.0))
-    shared.final.index(1).store(gl.where(seen, top + gl.log2(gl.maximum(total, 1e-37)), -float("inf")))
+    # a row without a key here sums to 0; NaN is no 0, and stays
+    nothing = total == 0.0
+    total = gl.where(nothing, 1.0, total)
+    shared.final.index(0).store(total)
+    shared.final.index(1).store(gl.where(nothing, -float("inf"), top + gl.log2(total)))
     group_barrier()
     mbarrier.arrive(shared.final_full.index(0), count=1)
 

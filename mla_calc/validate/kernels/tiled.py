@@ -125,13 +125,16 @@ def _decode_tile(
         if ROPE > 0:
             k_rope = tl.load(at + rope[None, :], mask=inside, other=0.0).to(DTYPE)  # [KEYS, ROPE]
         top, total, acc = _attend(q_latent, q_rope, kv, k_rope, seen, limit, scale_log2, top, total, acc, ROPE, True)
-    out = acc * (cache_scale / tl.where(total > 0.0, total, 1.0))[:, None]
+    # a row without a key here sums to 0; NaN is no 0, and stays
+    nothing = total == 0.0
+    total = tl.where(nothing, 1.0, total)
+    out = acc * (cache_scale / total)[:, None]
     if ONE:
         at_out = (request.to(tl.int64) * rows + row)[:, None] * RANK + latent[None, :]
         tl.store(out_ptr + at_out, out.to(DTYPE), mask=live[:, None])
     else:
         at_row = (request.to(tl.int64) * splits + split) * rows + row
-        lse = tl.where(total > 0.0, top + tl.log2(tl.maximum(total, 1e-37)), -float("inf"))
+        lse = tl.where(nothing, -float("inf"), top + tl.log2(total))
         tl.store(lse_ptr + at_row, lse, mask=live)
         if split * per_split < end:
             tl.store(partial_ptr + at_row[:, None] * RANK + latent[None, :], out, mask=live[:, None])

@@ -50,6 +50,8 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"block_table": torch.zeros(2, 3, dtype=torch.int64)}, "block_table and lengths are int32"),
         ({"block_table": torch.zeros(3, 3, dtype=torch.int32)}, "q has 2 requests, block_table 3, lengths 2"),
         ({"lengths": torch.ones(2)}, "block_table and lengths are int32"),
+        ({"cache": torch.zeros(6 * 64 * 80 + 1, dtype=torch.float16)[1:].view(6, 64, 80)}, "cache does not begin at"),
+        ({"q": torch.zeros(2 * 4 * 80 + 1, dtype=torch.float16)[1:].view(2, 1, 4, 80)}, "q does not begin at a mult"),
         ({"kv_lora_rank": 81}, "kv_lora_rank is 81, q is 80 wide"),
         ({"kv_lora_rank": 0}, "kv_lora_rank is 0"),
         ({"kv_lora_rank": 48}, "kv_lora_rank 48 is no power of two from 16 on"),
