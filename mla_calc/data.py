@@ -25,19 +25,25 @@ TELLING_KEYS = {"models": "cached_layers", "gpus": "peak_tflops", "engines": "re
 NOUNS = {"models": "model", "gpus": "GPU", "engines": "engine", "layouts": "layout"}
 
 
-def read_text(path: Path) -> str:
-    """The text of ``path`` (UTF-8, at most 4 MiB, not empty); :class:`InputError` where it is not that."""
+def read_text(path: Path, most: int = MAX_FILE_BYTES, what: str = "a preset or config") -> str:
+    """The text of ``path`` (UTF-8, not empty); :class:`InputError` where it is not that.
+
+    Args:
+        path: the file.
+        most: bytes that are read; a larger file is refused.
+        what: kind of file, as the refusal calls it.
+    """
     try:
         size = path.stat().st_size
-        if size > MAX_FILE_BYTES and path.is_file():
-            raise InputError(f"{path}: {size:,} bytes; a preset or config has at most {MAX_FILE_BYTES:,}")
+        if size > most and path.is_file():
+            raise InputError(f"{path}: {size:,} bytes; {what} has at most {most:,}")
         with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+            raw = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{path}: cannot be read: {reason}") from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: more than {MAX_FILE_BYTES:,} bytes; a preset or config is smaller")
+    if len(raw) > most:
+        raise InputError(f"{path}: more than {most:,} bytes; {what} is smaller")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

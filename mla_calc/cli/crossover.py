@@ -31,6 +31,7 @@ from ..report.record import Explanation, Report, plain
 from ..report.write import emit
 from . import complete, estimates, options, request
 from . import sparse as dsa
+from .crossover_measured import csv_measured, measured_notes, measured_text
 from .crossover_tables import tables_of
 
 app = options.command_app()
@@ -44,6 +45,7 @@ Engines = Annotated[
     ),
 ]
 NEWEST = ("vllm", "sglang")
+_AXES = ("context", "tp", "batch")
 
 
 @app.command()
@@ -101,7 +103,7 @@ def crossover(
     }
     report = _report(loaded, layout, card, flop, time, estimated, measured, thresholds, inputs)
     if card:
-        report = replace(report, notes=(*report.notes, *_measured_notes(measured, unmeasured)))
+        report = replace(report, notes=(*report.notes, *measured_notes(measured, unmeasured)))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
     emit(report, format_name, output, explain)
@@ -178,31 +180,17 @@ def _csv_rows(results: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     if results["time"] is None:
         return tuple({"context": row["context"], "flop": row} for row in by_context.values())
     rows = results["time"]["by_context"]
-    at = ("context", "tp", "batch")
-    estimated = results["estimated"]["by_context"] if results["estimated"] else [None] * len(rows)
+    at = _AXES
     return tuple(
         {
             **{axis: row[axis] for axis in at},
             "flop": by_context.get((row["context"], row["tp"])) or by_context[row["context"], None],
             "time": {key: value for key, value in row.items() if key not in at},
-            **({"estimated": {key: value for key, value in found.items() if key not in at}} if found else {}),
-            **({"measured": measured} if (measured := _csv_measured(results, [row[axis] for axis in at])) else {}),
+            **({"estimated": found} if (found := _csv_estimated(results, [row[axis] for axis in at])) else {}),
+            **({"measured": measured} if (measured := csv_measured(results, [row[axis] for axis in at])) else {}),
         }
-        for row, found in zip(rows, estimated, strict=True)
+        for row in rows
     )
-
-
-def _measured_notes(measured: tuple[MeasuredAtContext, ...], reason: str | None) -> list[str]:
-    notes = []
-    if measured:
-        runs = dict.fromkeys(f"run {item.run} of {item.date}" for item in measured)
-        notes.append(
-            f"Measured: {', '.join(runs)}, both paths as this tool runs them; low and high are of p10 and p90 times."
-        )
-    if reason:
-        others = "of the other points " if measured else ""
-        notes.append(f"No measured crossover {others}({'' if measured else 'measured: null; '}{reason}).")
-    return notes
 
 
 def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, sparse: bool) -> list[str]:
@@ -212,18 +200,19 @@ def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, spars
         reasons = ["attention is sparse: it was not measured"] if sparse else []
         return estimates.notes(gpu, (), reasons)
     sources = [source for point in estimated.by_context for source in point.sources]
-    kernels = [name for point in estimated.by_context for name in (point.absorbed_kernel, point.naive_kernel)]
+    known = [point for point in estimated.by_context if point.searched_from_queries is not None]
+    kernels = [name for point in known for name in (point.absorbed_kernel, point.naive_kernel)]
     return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason], kernels)
 
 
-def _csv_measured(results: dict[str, Any], point: list[int]) -> dict[str, Any]:
-    """What was measured at a point, by naive path; the keys are those of every point, so that columns are whole."""
-    measured = results["measured"] or []
-    found: dict[str, Any] = {item["naive"]: dict.fromkeys(("queries", "low", "high")) for item in measured}
-    for item in measured:
-        if [item["context"], item["tp"], item["batch"]] == point:
-            found[item["naive"]] = {key: item[key] for key in ("queries", "low", "high")}
-    return found
+def _csv_estimated(results: dict[str, Any], point: list[int]) -> dict[str, Any]:
+    """What was estimated at a point, by naive path."""
+    by_context = results["estimated"]["by_context"] if results["estimated"] else []
+    return {
+        item["naive_kernel"]: {key: item[key] for key in item if key not in (*_AXES, "naive_kernel")}
+        for item in by_context
+        if item["naive_kernel"] and [item[axis] for axis in _AXES] == point
+    }
 
 
 def _sentence(
@@ -246,7 +235,7 @@ def _sentence(
         text += f". By bound {where}, naive wins {'nowhere' if found is None else f'first at {found:,}'}"
         there = [at for at in measured if (at.context, at.tp, at.batch) == (first.context, first.tp, first.batch)]
         if there:
-            text += "; measured there, from " + " and ".join(f"{at.queries:,.0f} ({at.naive})" for at in there)
+            text += f"; measured there, {measured_text(there)}"
     return text + "."
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..costs.crossover import FlopCrossover, SparseFlopCrossover, TimeCrossover
 from ..costs.estimated_crossover import EstimatedCrossover
 from ..costs.measured_crossover import MeasuredAtContext
@@ -24,7 +26,7 @@ def tables_of(
     if estimated and any(point.searched_from_queries for point in estimated.by_context):
         tables.append(_estimated_table(estimated))
     if measured:
-        tables.append(_measured_table(len(measured)))
+        tables.append(_measured_table(measured))
     engines = tuple(
         (
             item.engine,
@@ -92,14 +94,17 @@ def _estimated_table(estimated: EstimatedCrossover) -> Table:
     return Table(headers, tuple(rows), "By estimate on this GPU, in queries (context is S, pairs causal)")
 
 
-def _measured_table(count: int) -> Table:
-    rows = tuple(
-        (
+def _measured_table(measured: Sequence[MeasuredAtContext]) -> Table:
+    """With a column more where a naive path was, above its first crossover, slower again."""
+    again = any(at.crossed_again for at in measured)
+    rows: list[tuple[str | Cell, ...]] = []
+    for index, at in enumerate(measured):
+        row = (
             *(Cell(f"measured[{index}].{axis}") for axis in ("context", "tp", "heads", "batch")),
             Cell(f"measured[{index}].naive", "text"),
             *(Cell(f"measured[{index}].{figure}", "number") for figure in ("queries", "low", "high")),
         )
-        for index in range(count)
-    )
-    headers = ("context", "TP", "heads", "batch", "naive path", "naive from", "low", "high")
-    return Table(headers, rows, "Measured on this GPU, in queries (context is S, pairs causal)")
+        rows.append((*row, ", ".join(f"{queries:,}" for queries in at.crossed_again) or "-") if again else row)
+    headers: tuple[str, ...] = ("context", "TP", "heads", "batch", "naive path", "naive from", "low", "high")
+    headers += ("not at",) if again else ()
+    return Table(headers, tuple(rows), "Measured on this GPU, in queries (context is S, pairs causal)")

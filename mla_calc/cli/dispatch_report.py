@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..costs.sparse import first_contexts
@@ -11,7 +11,7 @@ from ..engines.batch import Decision, Resolution, Row
 from ..engines.preset import Engine
 from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
 from ..engines.pricing import Table as PricingTable
-from ..engines.row_estimates import RowEstimate, estimate_rows, seconds
+from ..engines.row_estimates import RowEstimates, estimate_rows
 from ..engines.rules import Situation, rules_of
 from ..hardware.gpu import GPU
 from ..models.attention import Indexer
@@ -53,23 +53,10 @@ class Case:
         return self.table.setting
 
 
-def priced(
-    case: Case, decisions: Sequence[Decision], estimated: Sequence[RowEstimate]
-) -> tuple[tuple[RowCost, ...], BatchCost]:
-    """Every row's costs, with estimates where there are any, and the batch's."""
-    costs = price_rows(case.table, decisions)
-    if estimated:
-        costs = tuple(
-            replace(cost, absorbed_estimate_s=seconds(found.absorbed), naive_estimate_s=seconds(found.naive))
-            for cost, found in zip(costs, estimated, strict=True)
-        )
-    return costs, price_batch(case.table, decisions)
-
-
-def _estimated(case: Case) -> tuple[RowEstimate, ...]:
+def _estimated(case: Case) -> RowEstimates:
     """Every row's estimates; none without a GPU that is calibrated, and none of sparse attention."""
     if case.gpu is None or not case.gpu.calibration or case.indexer:
-        return ()
+        return RowEstimates()
     cache = case.stored_as or case.situation.cache_dtype
     return estimate_rows(case.gpu, case.rows, case.setting, dtype=case.mma_dtype, cache=cache)
 
@@ -77,7 +64,7 @@ def _estimated(case: Case) -> tuple[RowEstimate, ...]:
 def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str, Any]] | None, as_run: bool) -> Report:
     """The answer, without its explanations."""
     estimated = _estimated(case)
-    costs, batch = priced(case, decisions, estimated)
+    costs, batch = price_rows(case.table, decisions, estimated.priced), price_batch(case.table, decisions)
     model, situation = case.situation.model, case.situation
     sources = request.input_sources((model,), (), case.gpu) | _engine_sources(case)
     return Report(
@@ -186,11 +173,18 @@ def _estimate_table(count: int) -> Table:
     rows = tuple(
         (
             *(Cell(f"rows[{index}].{name}") for name in ("queries", "prefix")),
-            *(Cell(f"rows[{index}].{name}_estimate_s", "short_seconds") for name in ("absorbed", "naive")),
+            *(
+                cell
+                for name in ("absorbed", "naive")
+                for cell in (
+                    Cell(f"rows[{index}].{name}_estimate_s", "short_seconds"),
+                    Cell(f"rows[{index}].{name}_estimate_kernel", "text"),
+                )
+            ),
         )
         for index in range(count)
     )
-    headers = ("queries", "prefix", "absorbed", "naive")
+    headers = ("queries", "prefix", "absorbed", "by", "naive", "by")
     return Table(headers, rows, "Estimated, each row as a step of its own, weights included")
 
 
@@ -273,16 +267,12 @@ def _notes(case: Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
     return [*notes, *request.model_notes(case.situation.model)]
 
 
-def _estimate_notes(case: Case, estimated: Sequence[RowEstimate]) -> list[str]:
+def _estimate_notes(case: Case, estimated: RowEstimates) -> list[str]:
     if case.gpu is None:
         return []
-    sources = [source for row in estimated for path in row.found for source in path.sources]
-    kernels = [path.kernel for row in estimated for path in row.found]
-    unknown = [reason for row in estimated for reason in row.reasons]
-    if case.indexer:
-        unknown = ["attention is sparse: it was not measured"]
-    notes = estimates.notes(case.gpu, sources, unknown, kernels)
-    if sources:
+    unknown = ["attention is sparse: it was not measured"] if case.indexer else estimated.reasons
+    notes = estimates.notes(case.gpu, estimated.sources, unknown, estimated.kernels)
+    if estimated.sources:
         notes.append("A batch has no estimate: its rows share weights and launches, which each row's estimate holds.")
     return notes
 

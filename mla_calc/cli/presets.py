@@ -23,7 +23,7 @@ app = options.command_app()
 
 Kind = Enum("Kind", {name: name for name in KINDS}, type=str)  # type: ignore[misc]
 MODEL = Kind("model")
-TABLES_OF_THEIR_OWN = ("sources", "notes", "expect", "calibration", "crossovers")
+TABLES_OF_THEIR_OWN = ("sources", "notes", "expect", "calibration", "boundaries", "crossovers")
 
 
 @app.callback()
@@ -176,7 +176,7 @@ def _find(name: str) -> tuple[str, Path, dict[str, Any]]:
 
 
 def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
-    """What runs on a GPU left in its preset: a line for each kernel, and how many crossovers."""
+    """What runs on a GPU left in its preset: a line for each kernel and each path, and how many crossovers."""
     kernels: tuple[tuple[str | Cell, ...], ...] = tuple(
         (
             *(Cell(f"preset.calibration[{index}].{key}", "text") for key in ("path", "part", "kernel")),
@@ -185,6 +185,15 @@ def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
             Cell(f"preset.calibration[{index}].fit.held_out.median_ape", "percent") if item["fit"]["held_out"] else "-",
         )
         for index, item in enumerate(record.get("calibration", ()))
+    )
+    paths: tuple[tuple[str | Cell, ...], ...] = tuple(
+        (
+            *(Cell(f"preset.boundaries[{index}].{key}", "text") for key in ("path", "kernel", "dtype", "cache")),
+            Cell(f"preset.boundaries[{index}].us", "number"),
+            Cell(f"preset.boundaries[{index}].fit.rows"),
+            Cell(f"preset.boundaries[{index}].fit.held_out.median_ape", "percent") if item["fit"]["held_out"] else "-",
+        )
+        for index, item in enumerate(record.get("boundaries", ()))
     )
     met: tuple[tuple[str | Cell, ...], ...] = tuple(
         (
@@ -195,6 +204,11 @@ def _run_tables(record: dict[str, Any]) -> tuple[Table, ...]:
     )
     tables = (
         Table(("path", "part", "kernel", "dtype", "cache", "rows", "error"), kernels, "Calibrated (held-out median)"),
+        Table(
+            ("path", "kernel", "dtype", "cache", "us", "rows", "error"),
+            paths,
+            "Whole paths, beyond the sum of their parts",
+        ),
         Table(("run", "dtype", "cache", "crossovers"), met, "Crossovers measured"),
     )
     return tuple(table for table in tables if table.rows)

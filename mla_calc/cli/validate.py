@@ -6,15 +6,17 @@ import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InputError, shown
-from ..report import format as fmt
+from ..errors import InputError, nearest, shown
 from ..report.write import chosen_format, emit
 from ..sizes import parse_count
 from . import complete, options
+from .validate_calibrate import calibrated, check_preset
+from .validate_files import check_apart, check_writable, same_file
 
 if TYPE_CHECKING:
     from ..validate.compare import Comparison
@@ -25,6 +27,8 @@ app = options.command_app()
 
 RECORD = "run.json"
 """A run beside its report."""
+REPORT_FILES = ("report.md", RECORD)
+MISSES = "The preset is written all the same: what does not hold is the estimate, by these constants."
 ONLY_REPLAY = ("dtype", "mma_dtype")
 ONLY_MEASURE = ("quick", "seed", "record")
 
@@ -37,7 +41,7 @@ GpuOption = Annotated[
     typer.Option(
         "--gpu",
         "-g",
-        help="The GPU to measure; with --replay, of rows that name none.",
+        help="The GPU to measure; with --replay, that of the rows.",
         autocompletion=complete.gpus,
         show_default="auto: this machine's",
     ),
@@ -82,7 +86,8 @@ def validate(
         typer.Option("--record", help="Where the run's JSON goes.", show_default="mla-calc-<run>.json"),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Write a Markdown report with its figures into this folder.")
+        str | None,
+        typer.Option("--report", metavar="PATH", help="Write a Markdown report with its figures into this folder."),
     ] = None,
     calibrate: Annotated[
         Path | None, typer.Option("--calibrate", help="Write what the run calibrates into this GPU preset (YAML).")
@@ -94,8 +99,11 @@ def validate(
     """Measure the kernels on this GPU and compare with bounds and estimates; --replay compares recorded rows."""
     _check_options(options.given(ctx), replay is not None)
     chosen_format(format_name, output)  # what is wrong is told before minutes of measuring
-    ends = _Ends(report, calibrate, format_name, output, explain)
+    ends = _Ends(_folder(report), calibrate, format_name, output, explain)
+    read = {"--replay": replay, "--gpu": gpu, "--model": model, "--dtype": dtype}
+    check_apart(read, {"--output": output, "--record": record, "--calibrate": calibrate}, ends.report, REPORT_FILES)
     ends.check()
+    check_writable({"--output": output, "--record": record, "--calibrate": calibrate})
     from ..validate.recorded import Fill, read_recording
 
     fill = Fill(gpu=gpu, model=model, dtype=dtype, mma_dtype=_mma_dtype(mma_dtype), force=force)
@@ -127,14 +135,7 @@ class _Ends:
         if self.report is not None:
             _check_folder(self.report)
         if self.calibrate is not None:
-            if not self.calibrate.is_file():
-                raise InputError(
-                    f"--calibrate {self.calibrate}: no such file; a GPU preset in YAML is expected",
-                    "a copy of one of ours does: `mla-calc presets list --kind gpu` shows them",
-                )
-            from ..hardware.load import load_gpu
-
-            load_gpu(self.calibrate)
+            check_preset(self.calibrate)
 
 
 def _check_options(given: frozenset[str], replays: bool) -> None:
@@ -153,11 +154,24 @@ def _mma_dtype(name: str | None) -> str | None:
     return name
 
 
+def _folder(report: str | None) -> Path | None:
+    if report is not None and not report.strip():
+        raise InputError("--report '': the name of a folder is expected; . is the current one")
+    return None if report is None else Path(report)
+
+
 def _check_folder(report: Path) -> None:
     if report.exists() and not report.is_dir():
         raise InputError(f"--report {report}: is a file; a folder is expected")
     if not report.parent.is_dir():
         raise InputError(f"--report {report}: the folder {report.parent} does not exist")
+    try:
+        with TemporaryFile(dir=report if report.is_dir() else report.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"--report {report}: cannot be written: {error.strerror}") from None
+    if report.is_dir():
+        check_writable({"--report": report / REPORT_FILES[0]})
     if find_spec("matplotlib") is None:
         raise InputError("--report: its figures need matplotlib", "pip install matplotlib")
 
@@ -175,18 +189,19 @@ def _conclude(recording: Recording, kernel: str | None, fill: Fill, ends: _Ends,
             f"{'--report' if ends.report else '--calibrate'}: {recording.source} is no run of this tool",
             "a CSV lacks the GPU as it was, its ceilings and the checks",
         )
+    if kernel is not None:
+        _check_kernel(kernel, recording)
+    notes, written = recording.notes, False
     if run is not None and ends.calibrate is not None:
-        recording = _calibrated(recording, run, ends.calibrate)
+        recording, written = calibrated(recording, run, ends.calibrate)
     comparison = compare(recording, predictor(kernel, run.id if run else None))
-    if kernel is not None and kernel not in (*comparison.borrowed.values(), *comparison.calibrated):
-        gpus = ", ".join(dict.fromkeys(item.gpu.name for item in recording.rows))
-        raise InputError(
-            f"--kernel {shown(kernel)}: estimates no row: {gpus} has no calibration of it for such shapes",
-            "without --kernel every row gets its bounds",
-        )
+    if kernel is not None and kernel not in comparison.borrowed.values():
+        recording = _unused(kernel, recording, comparison, written)
     verdict = judge(comparison)
+    if written and not verdict.passed:
+        recording = replace(recording, notes=(*recording.notes, MISSES))
     if run is not None and ends.report is not None:
-        _write_report(recording, run, comparison, ends.report)
+        _write_report(replace(recording, notes=notes), run, comparison, ends.report)
     answer = report_of(recording, comparison, verdict, fill, kernel)
     if ends.explain:
         answer = replace(answer, explanations=explanations(recording))
@@ -195,29 +210,47 @@ def _conclude(recording: Recording, kernel: str | None, fill: Fill, ends: _Ends,
         raise typer.Exit(unfinished or verdict.exit_code)
 
 
+def _check_kernel(kernel: str, recording: Recording) -> None:
+    """Refuse a kernel that nothing is calibrated of and that is none of ours."""
+    from ..validate.operands import OUR_KERNELS
+
+    gpus = {item.gpu.name: item.gpu for item in recording.rows}
+    found = [item.kernel for gpu in gpus.values() for item in gpu.calibration if item.path == "absorbed"]
+    names = dict.fromkeys([*OUR_KERNELS, *(name for name in found if name)])
+    if kernel not in names:
+        known = ", ".join(names)
+        raise InputError(
+            f"--kernel {shown(kernel)}: {', '.join(gpus)} has no calibration of it; one of {known} is accepted",
+            nearest(kernel, names) if kernel else None,
+        )
+
+
+def _unused(kernel: str, recording: Recording, comparison: Comparison, written: bool) -> Recording:
+    """Say that ``kernel`` stands in for no row, or refuse it where nothing is estimated by it at all."""
+    if kernel not in comparison.calibrated and not written:
+        gpus = ", ".join(dict.fromkeys(item.gpu.name for item in recording.rows))
+        raise InputError(
+            f"--kernel {shown(kernel)}: estimates no row: {gpus} has no calibration of it for such shapes",
+            "without --kernel every row gets its bounds",
+        )
+    note = f"--kernel {kernel} stands in for no row: each has an estimate by its own kernel, or none by this one."
+    return replace(recording, notes=(*recording.notes, note))
+
+
 def _write_report(recording: Recording, run: Run, comparison: Comparison, folder: Path) -> None:
     """The Markdown report, its figures and the run that they are of, in one folder."""
     from ..validate.page import write_page
     from ..validate.store import write_run
 
-    page = write_page(run, comparison, folder, gpu=recording.rows[0].gpu, record_name=RECORD)
-    write_run(run, folder / RECORD)
+    page = write_page(
+        run,
+        comparison,
+        folder,
+        gpu=recording.rows[0].gpu,
+        record_name=RECORD,
+        forced=recording.forced,
+        notes=recording.notes,
+    )
+    if not same_file(Path(recording.source), folder / RECORD):  # what is read is not written over
+        write_run(run, folder / RECORD)
     sys.stderr.write(f"mla-calc: the report is in {page}\n")
-
-
-def _calibrated(recording: Recording, run: Run, path: Path) -> Recording:
-    """Fit the run's constants, write them into the preset at ``path``, and compare by them from here on."""
-    from ..hardware.load import load_gpu
-    from ..validate import calibrate, preset_file
-
-    found = calibrate.calibrate(run, load_gpu(path), seed=run.seed)
-    preset_file.write_calibration(path, found.calibrations, found.crossovers)
-    gpu = load_gpu(path)
-    notes = [
-        f"Written into {path}: {fmt.counted(sum(len(kept.at) for kept in found.crossovers), 'measured crossover')} "
-        f"and {fmt.counted(len(found.calibrations), 'calibration')}, fitted to "
-        f"{len(found.used):,} rows; {len(found.held_out):,} were held out."
-    ]
-    notes += [f"Not calibrated: {item.case}: {item.reason}." for item in found.skipped]
-    rows = tuple(replace(item, gpu=gpu) for item in recording.rows)
-    return replace(recording, rows=rows, notes=(*recording.notes, *notes))

@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import InputError
+from ..report.format import counted
 
 if TYPE_CHECKING:
+    from ..hardware.gpu import GPU
+    from ..models.attention import Model
+    from ..validate.device import Opened
     from ..validate.measure import Progress
+    from ..validate.plan import Plan
     from ..validate.record import Run
     from ..validate.recorded import Fill, Recording
 
 DID_NOT_HOLD, INTERRUPTED = 1, 130
+NO_GPU = "--replay compares recorded rows, without a GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,11 @@ class Wanted:
 
 def unfinished(run: Run) -> int:
     """The exit code of a run that was stopped; 0: it came to its end."""
+    from ..validate.record import CTRL_C
+
     if run.finished is not None:
         return 0
-    return INTERRUPTED if any("Ctrl-C" in note for note in run.notes) else DID_NOT_HOLD
+    return INTERRUPTED if run.stopped == CTRL_C else DID_NOT_HOLD
 
 
 def measured(fill: Fill, wanted: Wanted) -> tuple[Run, Recording]:
@@ -46,13 +54,26 @@ def measured(fill: Fill, wanted: Wanted) -> tuple[Run, Recording]:
     from ..models.load import load_model
     from ..validate.device import open_device
     from ..validate.recorded import DEFAULT_MODEL, recording_of_run
-    from ..validate.store import write_run
 
-    gpu, model = load_gpu(fill.gpu or "auto"), load_model(fill.model or DEFAULT_MODEL)
+    try:
+        gpu = load_gpu(fill.gpu or "auto")
+    except InputError as error:
+        raise InputError(str(error), error.hint if fill.gpu not in (None, "auto") else NO_GPU) from None
+    model = load_model(fill.model or DEFAULT_MODEL)
     _check_writable(wanted.record)
     opened = open_device(gpu, force=wanted.force)
+    run = _kept_run(_plan_of(gpu, model, opened, wanted), gpu, model, opened, wanted)
+    sys.stderr.write(f"mla-calc: the run is in {_record_path(run, wanted.record)}\n")
+    if not run.rows:
+        sys.stderr.write(f"mla-calc: nothing was timed: {'; '.join(run.notes) or 'see what the run skipped'}\n")
+        raise typer.Exit(unfinished(run) or DID_NOT_HOLD)
+    names = replace(fill, gpu=fill.gpu or "auto", model=fill.model or DEFAULT_MODEL)
+    return run, recording_of_run(run, str(_record_path(run, wanted.record)), names)
+
+
+def _plan_of(gpu: GPU, model: Model, opened: Opened, wanted: Wanted) -> Plan:
+    """The plan of the run, and on stderr how long it is."""
     from ..validate.kernels import KERNELS, pick  # torch and triton: open_device says where they are missing
-    from ..validate.measure import measure
     from ..validate.plan import make_plan
 
     plan = make_plan(
@@ -67,18 +88,32 @@ def measured(fill: Fill, wanted: Wanted) -> tuple[Run, Recording]:
         kernel=wanted.kernel,
     )
 
-    def keep(run: Run) -> None:
-        write_run(run, _record_path(run, wanted.record))
+    minutes = max(1, round(plan.estimate_s / 60))
+    sys.stderr.write(f"mla-calc: {counted(len(plan.cases), 'cell')}, about {counted(minutes, 'minute')}\n")
+    return plan
 
-    with _progress() as progress:
-        run = measure(plan, gpu, model, opened=opened, kernel=wanted.kernel, progress=progress, checkpoint=keep)
-    keep(run)
-    sys.stderr.write(f"mla-calc: the run is in {_record_path(run, wanted.record)}\n")
-    if not run.rows:
-        sys.stderr.write(f"mla-calc: nothing was timed: {'; '.join(run.notes) or 'see what the run skipped'}\n")
-        raise typer.Exit(unfinished(run) or DID_NOT_HOLD)
-    names = replace(fill, gpu=fill.gpu or "auto", model=fill.model or DEFAULT_MODEL)
-    return run, recording_of_run(run, str(_record_path(run, wanted.record)), names)
+
+def _kept_run(plan: Plan, gpu: GPU, model: Model, opened: Opened, wanted: Wanted) -> Run:
+    """The run, written as it grows. Where a defect of ours ends it, stderr says where the rows until then are."""
+    from ..validate.measure import measure
+    from ..validate.store import write_run
+
+    kept: list[Path] = []
+
+    def keep(run: Run) -> None:
+        path = _record_path(run, wanted.record)
+        write_run(run, path)
+        kept[:] = [path]
+
+    try:
+        with _progress() as progress:
+            run = measure(plan, gpu, model, opened=opened, kernel=wanted.kernel, progress=progress, checkpoint=keep)
+        keep(run)
+    except BaseException:
+        if kept:
+            sys.stderr.write(f"mla-calc: the rows until then are in {kept[0]}\n")
+        raise
+    return run
 
 
 def _record_path(run: Run, record: Path | None) -> Path:

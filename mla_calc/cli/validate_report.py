@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..costs.measured_crossover import again_notes
 from ..engines.load import load_engine
 from ..engines.thresholds import EngineThreshold, engine_thresholds
 from ..report import format as fmt
 from ..report.record import Explanation, Report, plain
-from ..validate.compare import Compared, Comparison, Faster
+from ..validate.compare import Compared, Comparison, Faster, Summary
 from ..validate.recorded import Fill, Recorded, Recording
 from ..validate.verdict import Verdict
 from . import request
@@ -16,9 +17,11 @@ from .validate_tables import MOST_SHOWN, tables_of
 
 if TYPE_CHECKING:
     from ..costs.layouts import Layout
+    from ..hardware.calibration import Errors
     from ..hardware.gpu import GPU
 
 NEWEST = ("vllm", "sglang")
+APES = ("median_ape", "mean_ape", "p90_ape", "median_error")
 SHAPE = ("kernel", "scope", "dtype", "cache", "heads", "batch", "queries", "context")
 
 
@@ -62,7 +65,7 @@ def _subtitle(recording: Recording, gpus: list[GPU]) -> str:
     if len(gpus) > 1:
         return f"on {', '.join(gpu.name for gpu in gpus)}"
     dtypes = dict.fromkeys(item.row.dtype for item in recording.rows)
-    forced = ", FORCED" if recording.run and recording.run.machine.forced else ""
+    forced = ", FORCED" if recording.forced else ""
     return request.gpu_phrase(gpus[0], next(iter(dtypes))) + forced
 
 
@@ -84,6 +87,7 @@ def _results(
     rows = [_row(item) for item in comparison.rows]
     return {
         "row_count": len(rows),
+        "forced": recording.forced,
         "run": _run(recording),
         "verdict": {
             "pass": verdict.passed,
@@ -92,21 +96,35 @@ def _results(
         },
         "bound_violations": [_faster(found, rows) for found in comparison.violations],
         "below_measured_ceilings": [_faster(found, rows) for found in comparison.below_measured],
-        "summaries": plain(comparison.summaries),
+        "summaries": [_summary(item) for item in comparison.summaries],
         "estimate": {
-            "all": plain(comparison.estimate),
-            "over_100us": plain(comparison.estimate_long),
+            "all": _errors(comparison.estimate),
+            "over_100us": _errors(comparison.estimate_long),
             "by_regime": [{"regime": name, **plain(errors)} for name, errors in comparison.by_regime.items()],
+            "by_kernel": [
+                {**{name: getattr(item, name) for name in ("kernel", "scope", "dtype", "cache")}, **plain(item.errors)}
+                for item in comparison.by_kernel
+            ],
             "held_out": plain(comparison.held_out) if comparison.held_out else None,
             "calibrated": list(comparison.calibrated),
             "by_another_kernel": [{"kernel": own, "estimated_as": other} for own, other in comparison.borrowed.items()],
         },
         "kernels": plain(comparison.kernels),
+        "dropped": plain(comparison.dropped),
         "skipped": plain(comparison.skipped),
         "crossover": plain(comparison.crossover),
         "engines": plain(thresholds),
         "rows": rows,
     }
+
+
+def _errors(found: Errors | None) -> dict[str, Any]:
+    """Errors, or a count of 0 where nothing is estimated."""
+    return plain(found) if found else {"count": 0, **dict.fromkeys(APES)}
+
+
+def _summary(item: Summary) -> dict[str, Any]:
+    return {**plain(item), "estimate": _errors(item.estimate)}
 
 
 def _run(recording: Recording) -> dict[str, Any] | None:
@@ -116,7 +134,7 @@ def _run(recording: Recording) -> dict[str, Any] | None:
         return None
     ceilings = plain(run.ceilings)
     return {
-        **{name: getattr(run, name) for name in ("id", "started", "finished", "version", "plan", "seed")},
+        **{name: getattr(run, name) for name in ("id", "started", "finished", "stopped", "version", "plan", "seed")},
         "machine": plain(run.machine),
         "ceilings": ceilings,
     }
@@ -148,6 +166,8 @@ def _row(item: Compared) -> dict[str, Any]:
         "regime": item.regime,
         "held_out": item.prediction.held_out if item.prediction else None,
         "fits_l2": item.fits_l2,
+        "relative_error": item.row.relative_error,
+        "uncaptured": item.row.uncaptured,
         **over,
     }
 
@@ -196,6 +216,7 @@ def _notes(recording: Recording, comparison: Comparison) -> list[str]:
         notes.append(f"{count} below the bound by measured ceilings: no violation, since a ceiling is a sample too.")
     if comparison.crossover:
         notes.append("Measured crossovers are interpolated between measured Q; the ends are of p10 and p90 times.")
+        notes += again_notes(comparison.crossover, MOST_SHOWN)
     hidden = max(len(comparison.violations), len(comparison.skipped), len(comparison.crossover)) > MOST_SHOWN
     if hidden:
         notes.append(f"Tables list the first {MOST_SHOWN}; the JSON has all.")
@@ -221,10 +242,11 @@ def explanations(recording: Recording) -> tuple[Explanation, ...]:
     from ..costs import formulas  # only where they are asked for
     from ..costs.counts import pairs
     from ..hardware.roofline import datasheet_ceilings
-    from ..validate.compare import kernels_of, work_of
+    from ..validate.compare import kernels_of
+    from ..validate.timed import work_of
 
     item = recording.rows[0]
-    kernels, work = kernels_of(item), work_of(item)
+    kernels, work = kernels_of(item), work_of(item.row, item.row_bytes)
     texts = formulas.KERNELS["naive" if item.row.scope == "naive" else "absorbed"]
     names = {
         **formulas.attention_names(item.model, item.layout, tp=1),

@@ -23,6 +23,7 @@ def tables_of(results: Results) -> tuple[Table, ...]:
         _violations,
         _estimates,
         _kernels,
+        _dropped,
         _crossovers,
         _engines,
         _skipped,
@@ -75,7 +76,7 @@ def _violations(results: Results) -> list[Table]:
     for entry in found:
         causes.setdefault(entry["cause"], []).append(place(entry["where"]))
     headers = ("row", "kernel", "heads", "batch", "Q", "context", "time", "bound")
-    meaning = tuple((_listed(places), cause) for cause, places in causes.items())
+    meaning = tuple((_summed(places), cause) for cause, places in causes.items())
     return [Table(headers, rows, "Below the datasheet bound"), Table(("row", "what it means"), meaning)]
 
 
@@ -85,9 +86,9 @@ def place(where: str) -> str:
     return f"line {last}" if last.isdigit() else last
 
 
-def _listed(places: Sequence[str], most: int = 4) -> str:
-    text = ", ".join(places[:most])
-    return text + (f", {len(places) - most:,} more" if len(places) > most else "")
+def _summed(places: Sequence[str]) -> str:
+    """The one place, or how many: the JSON has the cause of each row."""
+    return places[0] if len(places) == 1 else fmt.counted(len(places), "row")
 
 
 def _estimates(results: Results) -> list[Table]:
@@ -98,16 +99,16 @@ def _estimates(results: Results) -> list[Table]:
     named += [(entry["regime"], f"by_regime[{index}]") for index, entry in enumerate(estimate["by_regime"])]
     if estimate["held_out"]:
         named.append(("decode, held out of the fit", "held_out"))
-    errors = ("median_ape", "mean_ape", "p90_ape")
+    errors = ("median_ape", "mean_ape", "p90_ape", "median_error")
     rows: Rows = tuple(
         (
             name,
             Cell(f"estimate.{key}.count"),
-            *(Cell(f"estimate.{key}.{error}", "percent") for error in errors),
+            *(Cell(f"estimate.{key}.{error}", "error_percent") for error in errors),
         )
         for name, key in named
     )
-    return [Table(("estimate, error", "rows", "median", "mean", "p90"), rows, "Estimated against measured")]
+    return [Table(("estimate, error", "rows", "median", "mean", "p90", "signed"), rows, "Estimated against measured")]
 
 
 def _kernels(results: Results) -> list[Table]:
@@ -122,17 +123,31 @@ def _kernels(results: Results) -> list[Table]:
         for index in checked
     )
     headers = ("kernel", "checks", "worst error", "")
-    return [Table(headers, rows, "Against float64, before timing")] if rows else []
+    return [Table(headers, rows, "Against float64, before timing; a naive path in its cells")] if rows else []
+
+
+def _dropped(results: Results) -> list[Table]:
+    rows = tuple(
+        (
+            Cell(f"dropped[{index}].kernel", "text"),
+            Cell(f"dropped[{index}].implementation", "text"),
+            Cell(f"dropped[{index}].cells"),
+            "; ".join(entry["reasons"]),
+        )
+        for index, entry in enumerate(results["dropped"])
+    )
+    headers = ("path", "implementation", "cells", "why, most often")
+    return [Table(headers, rows, "Tried in cells and dropped")] if rows else []
 
 
 def _crossovers(results: Results) -> list[Table]:
     found = results["crossover"]
     if not found:
         return []
-    several = [name for name in ("gpu", "cache") if len({entry[name] for entry in found}) > 1]
+    several = [name for name in ("gpu", "dtype", "cache") if len({entry[name] for entry in found}) > 1]
     rows = tuple(_crossover(index, found[index], several) for index in range(min(len(found), MOST_SHOWN)))
     headers = (*several, "naive path", "heads", "context", "batch", "measured", "low", "high", "FLOPs", "bound")
-    return [Table(headers, rows, "Queries from which the naive path is faster (causal, context fixed)")]
+    return [Table(headers, rows, "Queries from which the naive path first is faster (causal, context fixed)")]
 
 
 def _crossover(index: int, entry: Results, several: Sequence[str]) -> tuple[Entry, ...]:

@@ -6,20 +6,21 @@ then between its two steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..hardware.calibration import Unknown, calibrations_of
 from ..hardware.gpu import GPU
 from ..models.attention import MLA
-from .estimates import PathEstimate, Source, estimate_path
-from .paths import PATHS, Work
+from .estimates import PathEstimator, Source, implementations
+from .paths import Work
+from .step_estimates import FEW, FEW_WITH_NUMPY, Step, StepEstimate, estimate_steps, why_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedAtContext:
     """The crossover by estimates with S = ``context`` fixed, the queries causal among themselves: as a run measures it.
 
+    Of one naive implementation; the absorbed path runs the attention kernel that is taken.
     Attributes are ``None`` where ``reason`` says why.
     """
 
@@ -32,8 +33,9 @@ class EstimatedAtContext:
     """Fewest and most queries for which both paths have an estimate."""
     searched_to_queries: int | None
     absorbed_kernel: str | None = None
-    """The implementations compared, at that Q or, without one, at the most queries."""
+    """The attention kernel, at that Q or, without one, at the most queries."""
     naive_kernel: str | None = None
+    """The naive implementation; ``None``: none is calibrated."""
     sources: tuple[Source, ...] = ()
     """The runs that the constants come from."""
     reason: str | None = None
@@ -41,7 +43,7 @@ class EstimatedAtContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedCrossover:
-    """Crossovers by estimates on one GPU."""
+    """Crossovers by estimates on one GPU: of each point one for every naive implementation that is calibrated."""
 
     by_context: tuple[EstimatedAtContext, ...]
 
@@ -49,78 +51,147 @@ class EstimatedCrossover:
 GRID = 1.05
 """Ratio of the queries at which the paths are compared; between two of them one crossing is looked for."""
 
+Point = tuple[int, int, int]
+"""Context, TP and batch."""
+Pair = tuple[StepEstimate, StepEstimate]
+"""The absorbed path and the naive one."""
+
 
 def estimated_crossover(
-    gpu: GPU, mla: MLA, work: Work, points: Iterable[tuple[int, int, int]], *, dtype: str, cache: str
+    gpu: GPU, mla: MLA, work: Work, points: Iterable[Point], *, dtype: str, cache: str
 ) -> EstimatedCrossover:
     """The crossovers by estimates at every (context, tp, batch) of ``points``; ``work`` gives the byte widths."""
-    found = (
-        _estimated_at(gpu, mla, replace(work, context=context, tp=tp, batch=batch, causal=True), dtype, cache)
-        for context, tp, batch in points
-    )
-    return EstimatedCrossover(by_context=tuple(found))
+    listed, causal = list(points), replace(work, causal=True)
+    absorbed = _Remembered(PathEstimator(gpu, "absorbed", mla, dtype=dtype, cache=cache), causal)
+    names: Sequence[str | None] = implementations(gpu, "naive", mla, dtype=dtype, cache=cache) or (None,)
+    by_name = []
+    for name in names:
+        naive = _Remembered(PathEstimator(gpu, "naive", mla, dtype=dtype, cache=cache, kernel=name), causal)
+        by_name.append(_Compared(absorbed, naive).crossovers(listed, name))
+    return EstimatedCrossover(by_context=tuple(found for at_point in zip(*by_name, strict=True) for found in at_point))
 
 
-Pair = tuple[PathEstimate, PathEstimate]
+@dataclass(slots=True)
+class _Remembered:
+    """One path's estimates, each step asked about once."""
+
+    estimator: PathEstimator
+    work: Work
+    known: dict[Step, StepEstimate | None] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+
+    def at(self, steps: Sequence[Step]) -> list[StepEstimate | None]:
+        """The estimate of every step."""
+        new = [step for step in dict.fromkeys(steps) if step not in self.known]
+        few = FEW_WITH_NUMPY if len(self.known) > FEW else FEW
+        found = estimate_steps(self.estimator, new, self.work, few)
+        self.known |= dict(zip(new, found.found, strict=True))
+        self.sources = tuple(dict.fromkeys((*self.sources, *found.sources)))
+        return [self.known[step] for step in steps]
+
+    def why_unknown(self, step: Step) -> str | None:
+        """Why there is no estimate of a step that was asked about; ``None`` where there is one."""
+        return None if self.known[step] else why_unknown(self.estimator, step, self.work)
 
 
-def _estimated_at(gpu: GPU, mla: MLA, work: Work, dtype: str, cache: str) -> EstimatedAtContext:
-    reason = None
+@dataclass(slots=True)
+class _Search:
+    """What is known of one point: both paths by queries, and where the naive one was first found faster."""
 
-    def pair(queries: int) -> Pair | None:
-        nonlocal reason
-        step = replace(work, queries=queries)
-        absorbed = estimate_path(gpu, "absorbed", mla, step, dtype=dtype, cache=cache)
-        naive = estimate_path(gpu, "naive", mla, step, dtype=dtype, cache=cache)
-        if isinstance(absorbed, Unknown) or isinstance(naive, Unknown):
-            reason = absorbed.reason if isinstance(absorbed, Unknown) else getattr(naive, "reason", None)
-            return None
-        return absorbed, naive
+    point: Point
+    known: dict[int, Pair] = field(default_factory=dict)
+    first: int | None = None
+    low: int = 0
+    """The most queries below ``first`` at which the absorbed path was faster; as many as ``first``: nothing between."""
 
-    most = _most_queries(gpu, dtype, cache, work.context)
-    known = {queries: both for queries in _grid(most) if (both := pair(queries))}
-    point = {"context": work.context, "tp": work.tp, "batch": work.batch}
-    if not known:
+    def settle(self) -> None:
+        """Find ``first`` and ``low`` on the grid."""
+        self.first = next((queries for queries, both in self.known.items() if _naive_wins(both)), None)
+        if self.first is not None:
+            self.low = max((queries for queries in self.known if queries < self.first), default=self.first)
+
+    @property
+    def middle(self) -> int | None:
+        """Queries to ask about next."""
+        return (self.low + self.first) // 2 if self.first is not None and self.first - self.low > 1 else None
+
+    def narrow(self, both: Pair | None) -> None:
+        """Take what was found at :attr:`middle`."""
+        middle = self.middle
+        assert middle is not None
+        if both is None:
+            self.low = self.first or 0  # between the domains of two calibrations: no further
+            return
+        self.known[middle] = both
+        if _naive_wins(both):
+            self.first = middle
+        else:
+            self.low = middle
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Two implementations, and the searches for where one overtakes the other, all points step by step."""
+
+    absorbed: _Remembered
+    naive: _Remembered
+
+    def crossovers(self, points: Sequence[Point], name: str | None) -> list[EstimatedAtContext]:
+        """The crossover at every point."""
+        searches = [_Search(point) for point in points]
+        grid = [(search, queries) for search in searches for queries in _grid(self._most_queries(search.point[0]))]
+        self._ask(grid)
+        for search in searches:
+            search.settle()
+        while open_ := [(search, middle) for search in searches if (middle := search.middle) is not None]:
+            self._ask(open_)
+        return [self._found(search, name) for search in searches]
+
+    def _ask(self, asked: Sequence[tuple[_Search, int]]) -> None:
+        """Put both estimates at the queries asked for into their searches."""
+        steps = [_step(search.point, queries) for search, queries in asked]
+        estimates = zip(asked, self.absorbed.at(steps), self.naive.at(steps), strict=True)
+        for (search, queries), absorbed, naive in estimates:
+            both = (absorbed, naive) if absorbed and naive else None
+            if search.first is not None:
+                search.narrow(both)
+            elif both:
+                search.known[queries] = both
+
+    def _most_queries(self, context: int) -> int:
+        """The most queries that an attention kernel of either path was measured with."""
+        limits = []
+        for path in (self.absorbed, self.naive):
+            parts = [item for chosen in path.estimator.implementations.values() for item in chosen.parts["attention"]]
+            limits.append(max((item.domain.queries[1] for item in parts if item.domain.queries), default=1))
+        return min(context, *limits)
+
+    def _found(self, search: _Search, name: str | None) -> EstimatedAtContext:
+        context, tp, batch = search.point
+        known = search.known
+        last = known[search.first if search.first is not None else max(known)] if known else None
+        most = _step(search.point, self._most_queries(context))
         return EstimatedAtContext(
-            **point,
-            first_queries_naive_wins=None,
-            searched_from_queries=None,
-            searched_to_queries=None,
-            reason=reason,
+            context=context,
+            tp=tp,
+            batch=batch,
+            first_queries_naive_wins=search.first,
+            searched_from_queries=min(known, default=None),
+            searched_to_queries=max(known, default=None),
+            absorbed_kernel=last[0].kernel if last else None,
+            naive_kernel=name,
+            sources=tuple(dict.fromkeys((*self.absorbed.sources, *self.naive.sources))) if last else (),
+            reason=None if last else self.absorbed.why_unknown(most) or self.naive.why_unknown(most),
         )
-    first = next((queries for queries, both in known.items() if _naive_wins(both)), None)
-    if first is not None:
-        low = max((queries for queries in known if queries < first), default=first)
-        while first - low > 1:  # absorbed wins at low, naive at first
-            middle = (low + first) // 2
-            both = pair(middle)
-            if both is None:
-                break  # between the domains of two calibrations
-            known[middle] = both
-            low, first = (low, middle) if _naive_wins(both) else (middle, first)
-    absorbed, naive = known[first if first is not None else max(known)]
-    return EstimatedAtContext(
-        **point,
-        first_queries_naive_wins=first,
-        searched_from_queries=min(known),
-        searched_to_queries=max(known),
-        absorbed_kernel=absorbed.kernel,
-        naive_kernel=naive.kernel,
-        sources=tuple(dict.fromkeys((*absorbed.sources, *naive.sources))),
-    )
+
+
+def _step(point: Point, queries: int) -> Step:
+    context, tp, batch = point
+    return Step(queries, context, batch, tp)
 
 
 def _naive_wins(both: Pair) -> bool:
     return both[1].seconds < both[0].seconds
-
-
-def _most_queries(gpu: GPU, dtype: str, cache: str, context: int) -> int:
-    """The most queries that an attention kernel of either path was measured with."""
-    limits = []
-    for path in PATHS:
-        domains = [item.domain for item in calibrations_of(gpu, path, "attention", dtype, cache)]
-        limits.append(max((domain.queries[1] for domain in domains if domain.queries), default=1))
-    return min(context, *limits)
 
 
 def _grid(most: int) -> Iterator[int]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import stored_bytes
-from ..hardware.calibration import Unknown
 from ..hardware.gpu import GPU
+from ..hardware.latency import Unknown
 from ..hardware.roofline import Ceilings, binds, bound_s
 from ..models.attention import MLA, Indexer
 from .counts import absorbed_core_flop, expanded_values, fold_flop, naive_core_flop, pairs
-from .estimates import PathEstimate, estimate_path
+from .estimates import BOUNDARY, PathEstimate, estimate_path
 from .paths import (
     Kernel,
     Work,
@@ -52,7 +52,8 @@ class KernelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedPart:
-    """One measured step of a path, and the run that its constants come from."""
+    """One measured step of a path, and the run that its constants come from; ``boundary`` is what the whole took
+    beyond the others, mostly less than 0."""
 
     name: str
     estimate_s: float
@@ -65,7 +66,7 @@ class Estimated:
     """Where a path's estimate comes from. Its parts may be more than the kernels that have a bound."""
 
     kernel: str
-    """The implementation: the fastest of those calibrated for this step."""
+    """The implementation: the attention kernel that is taken for this step; the naive path as engines run it."""
     parts: tuple[EstimatedPart, ...]
 
 
@@ -206,6 +207,9 @@ def _estimated(path: PathCost, found: PathEstimate | Unknown, layers: int) -> Pa
         )
         for name, part in found.parts
     )
+    if found.boundary:
+        run, date = found.boundary.run, found.boundary.date.isoformat()
+        parts += (EstimatedPart(name=BOUNDARY, estimate_s=found.boundary_s, run=run, date=date),)
     return replace(
         path,
         kernels=tuple(replace(kernel, estimate_s=seconds.get(kernel.name)) for kernel in path.kernels),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..hardware.crossovers import Crossed, Crossovers
 from ..hardware.gpu import GPU
@@ -24,12 +25,45 @@ class MeasuredAtContext:
     naive: str
     """Which naive path: ``naive`` as an engine runs it, ``naive_in_place``."""
     queries: float
-    """Where both paths took the same time, by medians; from there on the naive one is faster."""
+    """Where both paths first took the same time, by medians."""
     low: float | None
     high: float | None
     """By the 10th and 90th percentiles; ``None``: beyond the queries that were measured."""
+    crossed_again: tuple[int, ...]
+    """Measured Q above at which the naive path was not the faster one; empty: from ``queries`` on it always was."""
+    last_queries: float | None
+    """Where ``crossed_again`` has any: from there on the naive path was always faster; ``None``: not at the most
+    measured Q, or they crossed once."""
     run: str
     date: str
+
+
+class CanCrossAgain(Protocol):
+    """A measured crossover, of a run or of a preset."""
+
+    @property
+    def naive(self) -> str:
+        """Which naive path."""
+
+    @property
+    def heads(self) -> int:
+        """Per rank."""
+
+    @property
+    def batch(self) -> int:
+        """Requests."""
+
+    @property
+    def context(self) -> int:
+        """Held fixed."""
+
+    @property
+    def crossed_again(self) -> tuple[int, ...]:
+        """Measured Q above the crossover at which the naive path is not the faster one."""
+
+    @property
+    def last_queries(self) -> float | None:
+        """Where both took the same time for the last time."""
 
 
 def measured_crossover(
@@ -63,6 +97,31 @@ def measured_crossover(
     return tuple(found), reason or (f"measured were {_extent(kept)}" if missing else None)
 
 
+def again_text(queries: Sequence[int], last: float | None) -> str:
+    """Where absorbed was faster again above a crossover, and from where on it no longer was.
+
+    Args:
+        queries: measured ones, at least one, rising.
+        last: where both took the same time for the last time; ``None``: absorbed was faster at the most measured.
+    """
+    text = f"at Q = {', '.join(f'{value:,}' for value in queries)}"
+    return f"{text}, the most measured" if last is None else f"{text} (naive from {last:,.0f} on)"
+
+
+def again_notes(items: Iterable[CanCrossAgain], most: int) -> list[str]:
+    """One note on the places among ``items`` where the paths crossed more than once, ``most`` of them named."""
+    again = [item for item in items if item.crossed_again]
+    if not again:
+        return []
+    places = [
+        f"{item.naive}, {item.heads} heads, batch {item.batch}, context {item.context:,}: "
+        f"{again_text(item.crossed_again, item.last_queries)}"
+        for item in again[:most]
+    ]
+    places += [f"{len(again) - most:,} more"] if len(again) > most else []
+    return [f"Crossed more than once, the first is listed; absorbed is faster again: {'; '.join(places)}."]
+
+
 def _of_geometry(gpu: GPU, mla: MLA, work: Work, dtype: str, cache: str) -> tuple[Sequence[Crossovers], str | None]:
     """The records of such an attention, or why there are none."""
     if not gpu.crossovers:
@@ -92,6 +151,8 @@ def _measured_at(tp: int, at: Crossed, record: Crossovers) -> MeasuredAtContext:
         queries=at.queries,
         low=at.low,
         high=at.high,
+        crossed_again=at.crossed_again,
+        last_queries=at.last_queries,
         run=record.run,
         date=record.date.isoformat(),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..arrays import stored_bytes
 from ..costs.flops import ROUNDING, cheaper
@@ -40,10 +41,26 @@ class RowCost:
     naive_bound_s: float | None
     absorbed_estimate_s: float | None = None
     """Of the row as a step of its own, weights included (row_estimates.py); ``None`` without a calibration for it."""
+    absorbed_estimate_kernel: str | None = None
+    """The attention kernel that is estimated."""
     naive_estimate_s: float | None = None
+    naive_estimate_kernel: str | None = None
+    """The naive implementation that is estimated."""
     better: str | None
     """``absorbed`` or ``naive``, whichever has the lower bound; ``equal``; ``None`` without a GPU."""
     regret_s: float | None
+
+
+class RowEstimated(NamedTuple):
+    """A row's estimates (row_estimates.py), s, and the implementations that they are of."""
+
+    absorbed_s: float | None = None
+    absorbed_kernel: str | None = None
+    naive_s: float | None = None
+    naive_kernel: str | None = None
+
+
+NOT_ESTIMATED = RowEstimated()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +126,15 @@ def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
     return replace(table, best_s=best_bound_s(table, setting.ceilings)) if setting.ceilings else table
 
 
-def price_rows(table: Table, decisions: Sequence[Decision]) -> tuple[RowCost, ...]:
-    """Every row with both paths' costs, in the order given."""
-    return tuple(_row_cost(table, index, decision) for index, decision in enumerate(decisions))
+def price_rows(
+    table: Table, decisions: Sequence[Decision], estimates: Sequence[RowEstimated] = ()
+) -> tuple[RowCost, ...]:
+    """Every row with both paths' costs, in the order given; ``estimates`` are of all rows or of none."""
+    listed = estimates or [NOT_ESTIMATED] * len(decisions)
+    return tuple(
+        _row_cost(table, index, decision, found)
+        for index, (decision, found) in enumerate(zip(decisions, listed, strict=True))
+    )
 
 
 def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
@@ -227,7 +250,7 @@ def _unindexed(path: Path) -> Path:
     return kernels
 
 
-def _row_cost(table: Table, index: int, decision: Decision) -> RowCost:
+def _row_cost(table: Table, index: int, decision: Decision, found: RowEstimated) -> RowCost:
     row, ceilings = table.rows[index], table.setting.ceilings
     priced = {name: _price(kernels[index], ceilings) for name, kernels in table.kernels.items()}
     absorbed, naive = priced["absorbed"], priced["naive"]
@@ -246,6 +269,10 @@ def _row_cost(table: Table, index: int, decision: Decision) -> RowCost:
         naive=naive,
         absorbed_bound_s=absorbed.bound_s,
         naive_bound_s=naive.bound_s,
+        absorbed_estimate_s=found.absorbed_s,
+        absorbed_estimate_kernel=found.absorbed_kernel,
+        naive_estimate_s=found.naive_s,
+        naive_estimate_kernel=found.naive_kernel,
         better=better,
         regret_s=regret,
     )

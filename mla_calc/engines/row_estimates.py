@@ -9,36 +9,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..costs.estimates import PathEstimate, estimate_path
+from ..costs.estimates import PathEstimator, Source
 from ..costs.paths import Work
-from ..hardware.calibration import PathName, Unknown
+from ..costs.step_estimates import Step, StepEstimate, estimate_steps, why_unknown
+from ..hardware.calibration import PathName
 from ..hardware.gpu import GPU
 from .batch import Row
-from .pricing import Setting
+from .pricing import RowEstimated, Setting
+
+PATHS: tuple[PathName, PathName] = ("absorbed", "naive")
 
 
 @dataclass(frozen=True, slots=True)
 class RowEstimate:
     """Both paths of one row, per rank and layer, weights included."""
 
-    absorbed: PathEstimate | Unknown
-    naive: PathEstimate | Unknown
+    absorbed: StepEstimate | None
+    naive: StepEstimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowEstimates:
+    """Every row's estimates, in the order given, and what they rest on."""
+
+    rows: tuple[RowEstimate, ...] = ()
+    sources: tuple[Source, ...] = ()
+    kernels: tuple[str, ...] = ()
+    """The implementations that rows are estimated by, each once."""
+    reasons: tuple[str, ...] = ()
+    """Why paths of rows have none, each once."""
 
     @property
-    def found(self) -> tuple[PathEstimate, ...]:
-        """The paths that have an estimate."""
-        return tuple(item for item in (self.absorbed, self.naive) if isinstance(item, PathEstimate))
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why the others have none."""
-        return tuple(item.reason for item in (self.absorbed, self.naive) if isinstance(item, Unknown))
+    def priced(self) -> tuple[RowEstimated, ...]:
+        """As a row's costs take them."""
+        return tuple(RowEstimated(*_told(row.absorbed), *_told(row.naive)) for row in self.rows)
 
 
-def estimate_rows(
-    gpu: GPU, rows: Sequence[Row], setting: Setting, *, dtype: str, cache: str
-) -> tuple[RowEstimate, ...]:
-    """Every row's estimates, in the order given; rows that are alike are asked about once.
+def _told(found: StepEstimate | None) -> tuple[float | None, str | None]:
+    return (found.seconds, found.kernel) if found else (None, None)
+
+
+def estimate_rows(gpu: GPU, rows: Sequence[Row], setting: Setting, *, dtype: str, cache: str) -> RowEstimates:
+    """Every row's estimates; rows that are alike are asked about once.
 
     Args:
         gpu: whose calibrations are used.
@@ -47,18 +59,22 @@ def estimate_rows(
         dtype: of the products' operands.
         cache: name of the layout that the backend stores.
     """
-    known: dict[Row, RowEstimate] = {}
-    for row in rows:
-        if row not in known:
-            work = Work(queries=row.queries, context=row.context, row_bytes=setting.row_bytes, tp=setting.tp)
-            known[row] = RowEstimate(*(_path(gpu, name, setting, work, dtype, cache) for name in ("absorbed", "naive")))
-    return tuple(known[row] for row in rows)
-
-
-def seconds(found: PathEstimate | Unknown) -> float | None:
-    """The estimate, s, if there is one."""
-    return found.seconds if isinstance(found, PathEstimate) else None
-
-
-def _path(gpu: GPU, name: PathName, setting: Setting, work: Work, dtype: str, cache: str) -> PathEstimate | Unknown:
-    return estimate_path(gpu, name, setting.mla, work, dtype=dtype, cache=cache)
+    steps = [Step(row.queries, row.context, 1, setting.tp) for row in rows]
+    places = {step: place for place, step in enumerate(dict.fromkeys(steps))}
+    work = Work(queries=1, context=1, row_bytes=setting.row_bytes, tp=setting.tp)
+    estimators = [PathEstimator(gpu, name, setting.mla, dtype=dtype, cache=cache) for name in PATHS]
+    absorbed, naive = (estimate_steps(path, list(places), work) for path in estimators)
+    each = [RowEstimate(*both) for both in zip(absorbed.found, naive.found, strict=True)]
+    found = [item for both in each for item in (both.absorbed, both.naive)]
+    unknown = (
+        why_unknown(path, step, work)
+        for step, both in zip(places, each, strict=True)
+        for path, item in zip(estimators, (both.absorbed, both.naive), strict=True)
+        if item is None
+    )
+    return RowEstimates(
+        rows=tuple(each[places[step]] for step in steps),
+        sources=tuple(dict.fromkeys((*absorbed.sources, *naive.sources))),
+        kernels=tuple(dict.fromkeys(item.kernel for item in found if item)),
+        reasons=tuple(dict.fromkeys(unknown)),
+    )

@@ -1,22 +1,13 @@
-"""What one run measured of one kernel on one GPU, as constants of the cost model, and the estimate from them.
+"""What one run measured of one kernel, or of one path, on one GPU: constants of the cost model, as a preset holds them.
 
-An estimate is a latency, unlike a bound (docs/cost-model.md, section 5):
-
-    t0(splits) + partial bytes / (combine * bandwidth) + max(FLOP / (ec * peak * u), bytes / (em * bandwidth))
-
-FLOPs and bytes are the roofline's. A kernel that cuts the context into blocks (``tiling``) is priced by its own
-schedule: ``u`` is the useful share of the multiprocessors' steps (idle ones, the last wave and the padding of a
-tile are its rest), ``ec`` and ``em`` run over the pages of a block, ``t0`` over the splits, and a split context
-writes partial outputs and reads them again. Any other kernel has u = 1, no partial outputs, one t0, and its
-curves run over GFLOP and MB. Every constant was fitted to one run, which is named; there is no default one.
+What is estimated from them is in latency.py. Every constant was fitted to one run, which is named; there is no
+default one.
 """
 
 from __future__ import annotations
 
 import datetime
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,15 +15,11 @@ from annotated_types import Ge, Le, Lt, MaxLen, MinLen
 from pydantic import AfterValidator, Strict
 
 from ..schema import STRICT, Count, Dimension, Quantity, Text
-from .schedule import OVERHEAD_PAGES, Schedule, plan_splits
+from .schedule import OVERHEAD_PAGES
 
 if TYPE_CHECKING:
-    from .gpu import GPU
+    from ..arrays import Ints
 
-PAGE = 64
-"""Cache rows of a page: what a block takes per step."""
-PARTIAL_BYTES = 4
-"""Partial outputs are kept in fp32."""
 PathName = Literal["absorbed", "naive"]
 
 
@@ -54,24 +41,28 @@ Whole = Annotated[int, Strict(), Ge(0), Le(1 << 60)]
 Between = Annotated[tuple[Whole, Whole], AfterValidator(_in_order)]
 """Least and most, both included."""
 Share = Annotated[float, Strict(), Ge(0)]
+Signed = Annotated[float, Strict(), Ge(-1e9), Le(1e9)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One layer's call on one rank: the attention's widths and the axes of a measurement. Queries are causal."""
+    """One layer's call on one rank: the attention's widths and the axes of a measurement. Queries are causal.
+
+    An axis may be an array: a cell is then as many calls.
+    """
 
     kv_lora_rank: int
     qk_rope_head_dim: int
     qk_nope_head_dim: int
     v_head_dim: int
-    heads: int
+    heads: Ints
     """Of the rank."""
-    batch: int
-    queries: int
-    context: int
+    batch: Ints
+    queries: Ints
+    context: Ints
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> Ints:
         """New tokens of all requests."""
         return self.batch * self.queries
 
@@ -98,9 +89,6 @@ class Domain:
     bytes: Between
 
 
-_AXES = tuple(item.name for item in fields(Domain))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
     """How the kernel cuts a call into blocks (schedule.py)."""
@@ -111,6 +99,8 @@ class Tiling:
     """Score rows (heads times queries) of a block."""
     blocks_per_sm: Dimension = 1
     overhead_pages: Quantity = OVERHEAD_PAGES
+    merge: Share = 0.0
+    """Weight of the merge's bytes in the choice of the splits (``schedule.merge_pages``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +113,8 @@ class Errors:
     median_ape: Share
     mean_ape: Share
     p90_ape: Share
+    median_error: Signed | None = None
+    """With its sign: above 0 where estimates are mostly too long. ``None``: not stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +125,7 @@ class Fit:
 
     seed: int
     holdout: Annotated[float, Strict(), Ge(0), Lt(1)]
-    """Share of the rows kept out, by seed and row."""
+    """Share of the launches kept out, by seed: rows that are the same launch stay together."""
     rows: Dimension
     """Rows used."""
     held_out: Errors | None = None
@@ -171,151 +163,53 @@ class Calibration:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What a newer calibration of the same kernel replaces."""
-        return (self.path, self.part, self.kernel or "", self.dtype, self.cache or "")
+        """What a newer calibration of the same kernel, with the same widths, replaces."""
+        return (self.path, self.part, self.kernel or "", self.dtype, self.cache or "", *self.widths)
 
+    @property
+    def widths(self) -> tuple[str, ...]:
+        """r, dr, dn and dv of the attention that was measured; ``-`` where the kernel does not know one."""
+        domain = self.domain
+        known = (domain.kv_lora_rank, domain.qk_rope_head_dim, domain.qk_nope_head_dim, domain.v_head_dim)
+        return tuple("-" if width is None else str(width) for width in known)
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the constants of a calibration apply to, for one cell: seconds at the peaks, and sizes."""
-
-    compute_s: float
-    """FLOP / (peak * u)."""
-    memory_s: float
-    combine_s: float
-    """Partial outputs, written and read, at peak bandwidth."""
-    splits: int
-    compute_size: float
-    memory_size: float
+    def measured_widths_of(self, cell: Cell) -> bool:
+        """Whether the kernel was measured with the widths of ``cell``."""
+        domain = self.domain
+        return (
+            (domain.kv_lora_rank, domain.qk_rope_head_dim) == (cell.kv_lora_rank, cell.qk_rope_head_dim)
+            and domain.qk_nope_head_dim in (None, cell.qk_nope_head_dim)
+            and domain.v_head_dim in (None, cell.v_head_dim)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """An estimated latency of one kernel and its parts, s: ``t0_s + combine_s + max(compute_s, memory_s)``."""
+class Boundary:
+    """What a path takes beyond the sum of its parts, each of which was timed alone; below 0 where it takes less.
 
-    seconds: float
-    t0_s: float
-    combine_s: float
-    compute_s: float
-    memory_s: float
-    calibration: Calibration
+    A part on its own is timed from one event to the next, with a launch's gap at its end and nothing of it in the
+    cache; parts that follow each other have one such gap in all. Measured in the run that timed the parts.
+    """
+
+    __pydantic_config__ = STRICT
+
+    path: PathName
+    kernel: Text
+    """The implementation: the absorbed path's attention kernel, or the naive path's name."""
+    dtype: Text
+    cache: Text
+    kv_lora_rank: Dimension
+    qk_rope_head_dim: Count
+    qk_nope_head_dim: Dimension
+    v_head_dim: Dimension
+    run: Text
+    date: datetime.date
+    us: Signed
+    fit: Fit
+    """Its errors are those of the whole path's estimates."""
 
     @property
-    def binds(self) -> str:
-        """What takes most of the time: ``overhead`` (t0 and combine), ``compute`` or ``memory``."""
-        larger = "compute" if self.compute_s >= self.memory_s else "memory"
-        return "overhead" if self.t0_s + self.combine_s > max(self.compute_s, self.memory_s) else larger
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Why there is no estimate."""
-
-    reason: str
-
-
-def at(curve: Curve, size: float) -> float:
-    """The value of ``curve`` at ``size``: linear over log(size) between two points, held beyond both ends."""
-    for left, right in pairwise(curve):
-        if size < right[0]:
-            share = max(0.0, math.log(size / left[0]) / math.log(right[0] / left[0]))
-            return left[1] + share * (right[1] - left[1])
-    return curve[-1][1]
-
-
-def schedule_of(tiling: Tiling, cell: Cell, sms: int) -> Schedule:
-    """The blocks that a tiled kernel launches for ``cell`` on ``sms`` multiprocessors."""
-    rows, pages = cell.queries * cell.heads, -(-cell.context // PAGE)
-    slots = sms * tiling.blocks_per_sm
-    return plan_splits(cell.batch, rows, pages, slots, tiling.tile_rows, tiling.overhead_pages)
-
-
-def terms(tiling: Tiling | None, cell: Cell, dtype: str, flop: int, bytes_moved: int, gpu: GPU) -> Terms:
-    """Seconds at the peaks of ``gpu`` and the sizes that curves run over.
-
-    Raises:
-        InputError: the GPU has no peak of ``dtype``.
-    """
-    compute_s, memory_s = flop / gpu.peak_flop_per_s(dtype), bytes_moved / gpu.bandwidth_bytes_per_s
-    if tiling is None:
-        return Terms(compute_s, memory_s, 0.0, 1, max(flop / 1e9, 1e-6), max(bytes_moved / 1e6, 1e-6))
-    assert gpu.sms  # calibrate() and outside() refuse a GPU without
-    schedule = schedule_of(tiling, cell, gpu.sms)
-    rows, slots = cell.queries * cell.heads, gpu.sms * tiling.blocks_per_sm
-    useful = cell.batch * rows * cell.context / (slots * tiling.tile_rows * schedule.steps * PAGE)
-    partial = cell.batch * rows * schedule.splits * (cell.kv_lora_rank + 1) * PARTIAL_BYTES * 2
-    combine_s = partial / gpu.bandwidth_bytes_per_s if schedule.splits > 1 else 0.0
-    pages = schedule.pages_per_split
-    return Terms(compute_s / useful, memory_s, combine_s, schedule.splits, pages, pages)
-
-
-def estimate(calibration: Calibration, cell: Cell, flop: int, bytes_moved: int, gpu: GPU) -> Estimate | Unknown:
-    """The latency of one call, from one kernel's constants and the roofline's counts of that call."""
-    reason = outside(calibration, cell, flop, bytes_moved, gpu)
-    if reason:
-        return Unknown(reason)
-    found = terms(calibration.tiling, cell, calibration.dtype, flop, bytes_moved, gpu)
-    t0_s = at(calibration.t0_us, found.splits) * 1e-6
-    combine_s = found.combine_s / calibration.combine if calibration.combine else 0.0
-    compute_s = found.compute_s / (at(calibration.compute, found.compute_size) if calibration.compute else 1.0)
-    memory_s = found.memory_s / (at(calibration.memory, found.memory_size) if calibration.memory else 1.0)
-    return Estimate(
-        seconds=t0_s + combine_s + max(compute_s, memory_s),
-        t0_s=t0_s,
-        combine_s=combine_s,
-        compute_s=compute_s,
-        memory_s=memory_s,
-        calibration=calibration,
-    )
-
-
-def outside(calibration: Calibration, cell: Cell, flop: int, bytes_moved: int, gpu: GPU) -> str | None:
-    """Why ``cell`` is not among what the run measured, or ``None`` where it is."""
-    if calibration.tiling and not gpu.sms:
-        return f"{gpu.name} does not say how many multiprocessors it has"
-    domain = calibration.domain
-    for name in _AXES:
-        limits = getattr(domain, name)
-        if limits is None:
-            continue
-        value = flop if name == "flop" else bytes_moved if name == "bytes" else getattr(cell, name)
-        if isinstance(limits, tuple):
-            if not limits[0] <= value <= limits[1]:
-                return f"{name} {value:,} is outside {limits[0]:,} to {limits[1]:,}, which were measured"
-        elif value != limits:
-            return f"{name} is {value}; {limits} was measured"
-    return None
-
-
-def calibrations_of(
-    gpu: GPU, path: str, part: str, dtype: str, cache: str, kernel: str | None = None
-) -> Iterator[Calibration]:
-    """The GPU's calibrations of one part of a path, in the preset's order; of any kernel where none is named."""
-    for item in gpu.calibration:
-        if item.part != part or item.path != path or item.dtype != dtype:
-            continue
-        if item.cache in (None, cache) and (kernel is None or item.kernel in (None, kernel)):
-            yield item
-
-
-def estimate_kernel(
-    gpu: GPU, path: str, part: str, dtype: str, cache: str, kernel: str | None, cell: Cell, flop: int, bytes_moved: int
-) -> Estimate | Unknown:
-    """The estimate of one part, from the first calibration that measured such a cell; the lowest of several kernels.
-
-    Without ``kernel`` every calibrated one is asked and the fastest answers: its name stands in ``calibration``.
-    """
-    best: Estimate | None = None
-    reason = f"{gpu.name} has no calibration of {f'{kernel} ' if kernel else ''}{path} {part} in {dtype}, cache {cache}"
-    answered = set()
-    for item in calibrations_of(gpu, path, part, dtype, cache, kernel):
-        if item.kernel in answered:
-            continue
-        found = estimate(item, cell, flop, bytes_moved, gpu)
-        if isinstance(found, Unknown):
-            reason = f"{item.kernel or path} {part}: {found.reason}"
-            continue
-        answered.add(item.kernel)
-        if best is None or found.seconds < best.seconds:
-            best = found
-    return best or Unknown(reason)
+    def key(self) -> tuple[str, ...]:
+        """What a newer boundary of the same path, with the same widths, replaces."""
+        widths = (self.kv_lora_rank, self.qk_rope_head_dim, self.qk_nope_head_dim, self.v_head_dim)
+        return (self.path, self.kernel, self.dtype, self.cache, *map(str, widths))

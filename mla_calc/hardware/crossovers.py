@@ -1,4 +1,4 @@
-"""Crossovers that a run measured on a GPU: from how many queries its naive path was faster than its absorbed one."""
+"""Crossovers that a run measured on a GPU: at how many queries its naive path first beat the absorbed one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,17 @@ class Crossed:
     batch: Dimension
     context: Large
     queries: Quantity
-    """Where both paths took the same time, by medians; from there on the naive one is faster."""
+    """Where both paths first took the same time, by medians: at the next Q that was measured the naive one is faster,
+    and at all above where ``crossed_again`` is empty."""
     low: Quantity | None = None
     """The same where the naive path is as fast as its 10th percentile and the absorbed as slow as its 90th."""
     high: Quantity | None = None
     """The same the other way round. ``None``: the spread reaches beyond the queries that were measured."""
+    crossed_again: tuple[Dimension, ...] = ()
+    """Measured Q above ``queries`` at which the naive path was not the faster one."""
+    last_queries: Quantity | None = None
+    """Where ``crossed_again`` has any: where both took the same time for the last time; above, the naive path was the
+    faster one at every Q that was measured. ``None``: it was not at the most measured, or they crossed once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

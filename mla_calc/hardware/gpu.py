@@ -13,7 +13,7 @@ from pydantic import StringConstraints
 from ..errors import InputError
 from ..expected import Expected
 from ..schema import STRICT, Dimension, Quantity, Text
-from .calibration import Calibration
+from .calibration import Boundary, Calibration
 from .crossovers import Crossovers
 
 Dtype = Literal["bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32"]
@@ -90,6 +90,8 @@ class GPU:
     measured: tuple[Measured, ...] = ()
     calibration: tuple[Calibration, ...] = ()
     """Constants of the estimate, of kernels that were measured on this GPU; written by `validate --calibrate`."""
+    boundaries: tuple[Boundary, ...] = ()
+    """What whole paths took beyond the sum of their parts; written by `validate --calibrate`."""
     crossovers: tuple[Crossovers, ...] = ()
     """Where the naive path overtook the absorbed one in runs on this GPU; written by `validate --calibrate`."""
     notes: tuple[Text, ...] = ()

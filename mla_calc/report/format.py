@@ -57,7 +57,7 @@ def short_flop(value: float) -> str:
 def seconds(value: float, digits: int = 4) -> str:
     """1.16e-05 -> 11.61 us."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
-        if value * scale >= 1 or unit == "ns":
+        if abs(value) * scale >= 1 or unit == "ns":
             return f"{_significant(value * scale, digits)} {unit}"
     raise AssertionError("unreachable")
 
@@ -72,6 +72,11 @@ def percent(value: float) -> str:
     if value >= 10:
         return factor(value)
     return f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.2g} %"
+
+
+def error_percent(value: float) -> str:
+    """0.0218 -> 2.2 %, 13.26 -> 1,326 %: in percent however large, as its column is."""
+    return f"{value * 100:,.0f} %" if value >= 10 else percent(value)
 
 
 def factor(value: float) -> str:
@@ -102,6 +107,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "short_seconds": short_seconds,
     "seconds": seconds,
     "percent": percent,
+    "error_percent": error_percent,
     "factor": factor,
     "text": text,
 }

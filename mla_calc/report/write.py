@@ -60,40 +60,55 @@ def chosen_format(format_name: str | None, output: Path | None) -> str:
 
 
 @contextmanager
-def replacing(output: Path) -> Iterator[Path]:
+def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
     """A temporary file beside ``output`` that takes its place when the block ends without an error.
 
     Whatever goes wrong, an existing file is left whole: it is replaced in one step or not at all.
 
+    Args:
+        output: the file; one that may not be written is not replaced either, though its folder would allow it.
+        option: the option that errors name; ``None``: the file alone.
+
     Raises:
-        InputError: ``output`` is a directory, or its folder is missing or cannot be written.
+        InputError: ``output`` is a directory, may not be written, or its folder is missing or cannot be written.
     """
+    name = f"{option} {output}" if option else str(output)
     if output.is_symlink():
         output = output.resolve()  # the link stays, what it points to is replaced
     if output.is_dir():
-        raise InputError(f"--output {output}: is a directory")
-    if output.exists() and not output.is_file():
-        # a device or a pipe, such as /dev/stdout: nothing to replace, written as it is
+        raise InputError(f"{name}: is a directory")
+    try:
+        if output.exists() and not output.is_file():
+            yield output  # a device or a pipe, such as /dev/stdout: nothing to replace, written as it is
+            return
+        temporary = _beside(output)
         try:
-            yield output
-        except OSError as error:
-            raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
-        return
-    try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
-        os.close(handle)
+            yield temporary
+            mode = output.stat().st_mode & 0o777 if output.exists() else 0o666 & ~_umask()
+            temporary.chmod(mode)
+            temporary.replace(output)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
-    temporary = Path(name)
+        raise InputError(f"{name}: cannot be written: {error.strerror}") from None
+
+
+def check_replaceable(output: Path, option: str) -> None:
+    """Refuse what :func:`replacing` could not write, before there is anything to write. Raises InputError."""
     try:
-        yield temporary
-        mode = output.stat().st_mode & 0o777 if output.exists() else 0o666 & ~_umask()
-        temporary.chmod(mode)
-        temporary.replace(output)
+        _beside(output.resolve()).unlink()
     except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise InputError(f"{option} {output}: cannot be written: {error.strerror}") from None
+
+
+def _beside(output: Path) -> Path:
+    """An empty file beside ``output``. Raises OSError where that, or ``output`` itself, may not be written."""
+    if output.exists():
+        with output.open("r+b"):
+            pass  # opened and closed: it stays as it is
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
 
 
 def _umask() -> int:

@@ -64,45 +64,18 @@ def absorbed_path(
     Raises:
         InputError: at the first call, for shapes that the kernel refuses.
     """
-    if decode is None:
-        from .kernels import absorbed_decode as decode
-    assert decode is not None
-    attend: Decode = decode
-    batch, queries, heads, nope = q_nope.shape
-    tokens, rank, rope, value = batch * queries, w_uk.shape[-1], q_rope.shape[-1], w_uv.shape[1]
+    batch, queries, heads, _ = q_nope.shape
+    rank, rope, value = w_uk.shape[-1], q_rope.shape[-1], w_uv.shape[1]
     most = block_table.shape[1] * cache.shape[1] if max_length is None else max_length
+    attend = _own_decode() if decode is None else decode
     q = q_nope.new_empty(batch, queries, heads, rank + rope)
     latent = q_nope.new_empty(batch, queries, heads, rank)
-    out = q_nope.new_empty(batch, queries, heads, value)
-
-    q_by_head = q_nope.reshape(tokens, heads, nope).transpose(0, 1)
-    folded_by_head = q.view(tokens, heads, -1)[..., :rank].transpose(0, 1)
-    latent_by_head = latent.view(tokens, heads, rank).transpose(0, 1)
-    out_by_head = out.view(tokens, heads, value).transpose(0, 1)
-    value_weights = w_uv.transpose(1, 2)
-
-    def q_fold() -> None:
-        torch.bmm(q_by_head, w_uk, out=folded_by_head)
-        if rope:
-            q[..., rank:].copy_(q_rope)
+    named = {"cache_scale": cache_scale, "max_length": most, "kernel": kernel, "kv_lora_rank": rank, "out": latent}
+    q_fold = _fold(q_nope, q_rope, w_uk, q)
+    v_up = _up(latent, w_uv, q_nope.new_empty(batch, queries, heads, value))
 
     def attention() -> torch.Tensor:
-        return attend(
-            q,
-            cache,
-            block_table,
-            lengths,
-            scale,
-            cache_scale=cache_scale,
-            max_length=most,
-            kernel=kernel,
-            kv_lora_rank=rank,
-            out=latent,
-        )
-
-    def v_up() -> torch.Tensor:
-        torch.bmm(latent_by_head, value_weights, out=out_by_head)
-        return out
+        return attend(q, cache, block_table, lengths, scale, **named)
 
     def whole() -> torch.Tensor:
         q_fold()
@@ -110,3 +83,37 @@ def absorbed_path(
         return v_up()
 
     return PathCalls(whole, {"q_fold": q_fold, "attention": attention, "v_up": v_up})
+
+
+def _own_decode() -> Decode:
+    from .kernels import absorbed_decode  # imports Triton, which a stand-in does without
+
+    return absorbed_decode
+
+
+def _fold(q_nope: torch.Tensor, q_rope: torch.Tensor, w_uk: torch.Tensor, q: torch.Tensor) -> Callable[[], None]:
+    """Fills q [batch, queries, heads, r + dr]: the product goes straight into its first r columns."""
+    tokens, heads, rank = q.shape[0] * q.shape[1], q.shape[2], w_uk.shape[-1]
+    q_by_head = q_nope.reshape(tokens, heads, -1).transpose(0, 1)
+    folded_by_head = q.view(tokens, heads, -1)[..., :rank].transpose(0, 1)
+
+    def q_fold() -> None:
+        torch.bmm(q_by_head, w_uk, out=folded_by_head)
+        if q_rope.shape[-1]:
+            q[..., rank:].copy_(q_rope)
+
+    return q_fold
+
+
+def _up(latent: torch.Tensor, w_uv: torch.Tensor, out: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Fills and returns out [batch, queries, heads, dv] from the latent [batch, queries, heads, r]."""
+    tokens, heads = out.shape[0] * out.shape[1], out.shape[2]
+    latent_by_head = latent.view(tokens, heads, -1).transpose(0, 1)
+    out_by_head = out.view(tokens, heads, -1).transpose(0, 1)
+    value_weights = w_uv.transpose(1, 2)
+
+    def v_up() -> torch.Tensor:
+        torch.bmm(latent_by_head, value_weights, out=out_by_head)
+        return out
+
+    return v_up

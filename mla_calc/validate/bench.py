@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,17 +12,21 @@ import torch
 from torch import Tensor
 from triton.errors import TritonError
 
-from ..errors import InputError, one_line
+from ..errors import InputError
 from ..models.attention import MLA, Model
 from .absorbed import absorbed_path
+from .case import Case
 from .ceilings import gemm_dtypes, measure_ceilings, sustained_gemm
-from .correctness import run_checks
+from .correctness import path_check, run_checks
 from .device import Opened
+from .faults import told
 from .kernels import KERNELS, PAGE, absorbed_decode, pick
-from .measure import CellFailedError, DeviceLostError, geometry_of
+from .measure import CellFailedError, DeviceLostError
 from .naive import NaivePaths, naive_in_place_paths, naive_paths
-from .plan import Case, Plan
+from .plan import Plan
 from .record import Check, MeasuredCeilings, Row
+from .sample import sample_of
+from .timed import geometry_of
 from .timing import CudaStream, Stream, Timing, cold_l2, row_times, time_call
 
 TORCH = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
@@ -33,6 +38,9 @@ IDLE_BYTES = 4 << 30
 CHOOSING_REPEATS = 3
 """Repeats that choose between torch's attention implementations; the best is timed anew."""
 _CHUNK_PAGES = 4096
+COMPILING = (RuntimeError, TritonError, OSError, subprocess.SubprocessError, AssertionError, ValueError)
+"""What torch and Triton raise of a device or a shape, and, when they compile a kernel, of compilers that fail, headers
+that are not there and a cache that cannot be written."""
 
 
 class CudaBench:
@@ -58,15 +66,16 @@ class CudaBench:
         self._geometry = geometry_of(model)
         self._device = device or torch.device("cuda", opened.index)
         self._stream = stream or CudaStream()
-        self._random = torch.Generator(device=self._device).manual_seed(plan.seed)
+        with self._told():
+            self._random = torch.Generator(device=self._device).manual_seed(plan.seed)
         self._pools: dict[str, Tensor] = {}
         self._orders: dict[str, Tensor] = {}
         self._flush_call = flush
 
-    def ceilings(self) -> MeasuredCeilings:
-        """The measured ceilings, of every product that the device has."""
+    def ceilings(self) -> tuple[MeasuredCeilings, Sequence[str]]:
+        """The measured ceilings, of every product that the device has, and notes on those that could not be."""
         with self._told():
-            found = measure_ceilings(
+            found, notes = measure_ceilings(
                 stream=self._stream,
                 sms=self._opened.device.sms,
                 free_bytes=self._opened.free_bytes,
@@ -74,7 +83,7 @@ class CudaBench:
                 flush=self._flush(),
             )
             torch.cuda.empty_cache()
-            return found
+            return found, notes
 
     def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
         """``ceilings`` with the rate that the best bf16 product keeps up."""
@@ -86,11 +95,35 @@ class CudaBench:
             return replace(ceilings, sustained_gemm_flop_per_s={"bf16": rate})
 
     def check(self, kernel: str) -> Sequence[Check]:
-        """One kernel on every check that it does not refuse."""
+        """One kernel on every check that it does not refuse, and the absorbed paths that it is part of."""
         with self._told():
-            return run_checks(
-                [kernel], self._opened.device, torch_device=self._device, seed=self._plan.seed, geometry=self._geometry
+            found = run_checks(
+                [kernel],
+                self._opened.device,
+                torch_device=self._device,
+                seed=self._plan.seed,
+                geometry=self._geometry,
+                free_bytes=self._opened.free_bytes,
             )
+            found += [self._path_check(case) for case in self._path_classes(kernel)]
+            self._release(0)
+            return found
+
+    def _path_classes(self, kernel: str) -> Sequence[Case]:
+        """The shortest absorbed case of each count of heads and of queries: float64 is quick there."""
+        shortest: dict[tuple[int, int], Case] = {}
+        for case in sorted(self._plan.cases, key=lambda case: case.pages):
+            if (case.scope, case.kernel) == ("absorbed", kernel):
+                shortest.setdefault((case.heads, case.queries), case)
+        return list(shortest.values())
+
+    def _path_check(self, case: Case) -> Check:
+        def error() -> float:
+            inputs = self._inputs(case)
+            whole = absorbed_path(**inputs, kernel=case.kernel, max_length=case.context).whole
+            return sample_of(**inputs).error(whole())
+
+        return path_check(str(case).removeprefix("absorbed "), error)
 
     def time(self, case: Case) -> Row:
         """One case. Raises CellFailedError or DeviceLostError."""
@@ -123,7 +156,7 @@ class CudaBench:
     def _absorbed(self, case: Case) -> Row:
         calls = absorbed_path(**self._inputs(case), kernel=case.kernel, max_length=case.context)
         whole = self._time(calls.whole)
-        return self._row(case, whole, splits=self._splits(case), parts=self._parts(calls.parts))
+        return self._row(case, whole, self._parts(calls.parts), splits=self._splits(case))
 
     def _naive(self, case: Case) -> Row:
         """The path with the attention of torch that is the fastest here."""
@@ -137,24 +170,20 @@ class CudaBench:
             for name, calls in paths.calls.items()
         }
         best = min(times, key=lambda name: times[name])
-        whole = self._time(paths.calls[best].whole)
-        return self._row(case, whole, parts=self._parts(paths.calls[best].parts), detail=best)
+        whole, parts = self._time(paths.calls[best].whole), self._parts(paths.calls[best].parts)
+        return self._row(
+            case, whole, parts, detail=best, relative_error=paths.errors[best], dropped=dict(paths.dropped)
+        )
 
     def _time(self, call: Callable[[], object], repeats: int | None = None) -> Timing:
         return time_call(call, stream=self._stream, flush=self._flush(), repeats=repeats)
 
-    def _parts(self, parts: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-        return {name: self._time(part).median_us for name, part in parts.items()}
+    def _parts(self, parts: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
+        return {name: self._time(part) for name, part in parts.items()}
 
-    def _row(
-        self,
-        case: Case,
-        timing: Timing,
-        *,
-        splits: int | None = None,
-        parts: Mapping[str, float] | None = None,
-        detail: str | None = None,
-    ) -> Row:
+    def _row(self, case: Case, whole: Timing, parts: Mapping[str, Timing] | None = None, **told_of: Any) -> Row:
+        """The row of a case; ``told_of`` are fields that only some cases have."""
+        parts = parts or {}
         return Row(
             kernel=case.kernel,
             scope=case.scope,
@@ -164,15 +193,15 @@ class CudaBench:
             batch=case.batch,
             queries=case.queries,
             context=case.context,
-            splits=splits,
             picked=None if case.scope == "naive" else pick(case.shape(self._mla), self._opened.device) == case.kernel,
-            parts_us=parts or {},
-            detail="; ".join(filter(None, (detail, timing.uncaptured))) or None,
-            **row_times(timing),
+            parts_us={name: timing.median_us for name, timing in parts.items()},
+            uncaptured=_uncaptured({"": whole, **parts}),
+            **row_times(whole),
+            **told_of,
         )
 
     def _splits(self, case: Case) -> int:
-        return KERNELS[case.kernel].schedule(case.shape(self._mla), self._opened.device).splits
+        return int(KERNELS[case.kernel].schedule(case.shape(self._mla), self._opened.device).splits)
 
     def _inputs(self, case: Case) -> dict[str, Any]:
         """What both paths start from, by the names of their arguments."""
@@ -229,25 +258,30 @@ class CudaBench:
             yield
         except torch.cuda.OutOfMemoryError as error:
             self._release(0)
-            raise CellFailedError(f"out of memory: {_first_line(error)}") from None
+            raise CellFailedError(f"out of memory: {told(error)}") from None
         except InputError as error:
             raise CellFailedError(str(error)) from None
-        except (RuntimeError, TritonError) as error:
+        except COMPILING as error:
             self._stop_if_lost(error)
-            raise CellFailedError(_first_line(error)) from None
+            raise CellFailedError(told(error)) from None
 
     def _stop_if_lost(self, error: Exception) -> None:
         """Raises DeviceLostError where the device answers nothing more: such errors stay for the process's life."""
         try:
-            torch.cuda.synchronize()
+            self._stream.wait()
         except RuntimeError:
-            raise DeviceLostError(_first_line(error)) from None
+            raise DeviceLostError(told(error)) from None
 
 
 def _scale(mla: MLA) -> float:
     return float(mla.qk_head_dim**-0.5)
 
 
-def _first_line(error: Any) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return one_line(f"{type(error).__name__}: {lines[0] if lines else 'no message'}")[:300]
+def _uncaptured(timings: Mapping[str, Timing]) -> str | None:
+    """What was timed without a graph, and why: the whole (by the empty name) and parts; ``None``: nothing."""
+    found = [
+        f"{name}: {timing.uncaptured}" if name else timing.uncaptured
+        for name, timing in timings.items()
+        if timing.uncaptured is not None
+    ]
+    return "; ".join(found) or None

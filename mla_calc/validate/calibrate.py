@@ -11,39 +11,36 @@ import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ..costs.estimates import cell_of, implementation_kernels
 from ..errors import InputError
-from ..hardware.calibration import (
-    Calibration,
-    Cell,
-    Domain,
-    Errors,
-    Estimate,
-    Fit,
-    PathName,
-    Terms,
-    Tiling,
-    estimate,
-    schedule_of,
-    terms,
-)
+from ..hardware.calibration import Boundary, Calibration, Cell, Domain, Errors, Fit, PathName, Tiling
+from ..hardware.choice import TILE_ROWS
 from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import DTYPES, GPU
-from .estimate import estimate_row_s, is_held_out, row_id, row_mla, row_work
+from ..hardware.latency import Estimate, Terms, estimate, schedule_of, terms
+from ..hardware.schedule import MERGE
+from .accuracy import errors_of
+from .boundary import boundaries_of, rounded
+from .estimate import estimate_row_s, is_held_out, row_id
 from .fitting import Curves, Samples, fit
 from .preset_file import write_calibration
 from .record import Geometry, Row, Run, Skipped
 from .run_crossovers import crossovers_of
+from .timed import step_of
 
-__all__ = ["CalibrationResult", "calibrate", "errors_of", "write_calibration"]
+__all__ = ["CalibrationResult", "calibrate", "write_calibration"]
 
 LEAST_ROWS = 8
 """Rows that a fit is made from, at least."""
-TILE_ROWS = (64, 16, 32, 128)
+TILES_TRIED = (64, 16, 32, 128)
 BLOCKS_PER_SM = (1, 2, 3, 4)
+MERGES = tuple(dict.fromkeys((0.0, 0.5, MERGE)))
+"""Weights of the merge's bytes in a schedule; they are told apart by the splits that rows record, by no time."""
+AXES = ("heads", "batch", "queries", "context")
 AGREES = 0.5
 """Share of the rows whose recorded splits a schedule gives, from which the one that gives most is the kernel's own.
 A kernel may launch a few shapes in another way."""
@@ -65,6 +62,8 @@ class CalibrationResult:
     """Kernels that were timed and not calibrated, and why."""
     crossovers: tuple[Crossovers, ...] = ()
     """From all rows, those kept out included: no constant is in them."""
+    boundaries: tuple[Boundary, ...] = ()
+    """What the run's whole paths took beyond the sum of their parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def calibrate(run: Run, gpu: GPU, *, seed: int, holdout: float = 0.3) -> Calibra
         holdout: share of the rows kept out, from 0 (none) to below 1.
 
     Raises:
-        InputError: a run of another GPU or a forced one, a GPU whose preset lacks ``sms``, or a run with too
+        InputError: a run of another GPU, a forced or a stopped one, a GPU whose preset lacks ``sms``, or a run with too
             few rows to fit anything.
     """
     _check(run, gpu, holdout)
@@ -120,14 +119,15 @@ def calibrate(run: Run, gpu: GPU, *, seed: int, holdout: float = 0.3) -> Calibra
         if reason:
             skipped.append(Skipped(kernel=group.kernel or group.path, case=group.name, reason=reason))
             continue
-        known = next((item.tiling for item in calibrations if item.key == group.key), None)
+        known = next((item.tiling for item in calibrations if item.key[:5] == group.key), None)
         calibrations.append(_calibration(group, run, gpu, seed, holdout, known))
     if not calibrations:
         reasons = "; ".join(f"{item.case}: {item.reason}" for item in skipped[:3])
         raise InputError(f"run {run.id} has too few rows to calibrate anything", reasons or None)
-    keeps = [is_held_out(row, seed, holdout) for row in run.rows]
-    rows = list(zip(run.rows, keeps, strict=True))
+    rows = [(row, is_held_out(row, seed, holdout)) for row in run.rows if row.uncaptured is None]
     calibrated = replace(gpu, calibration=tuple(calibrations))
+    boundaries = boundaries_of(run, calibrated, _date(run), seed, holdout)
+    calibrated = replace(calibrated, boundaries=boundaries)
     held = [row for row, out in rows if out]
     return CalibrationResult(
         calibrations=calibrated.calibration,
@@ -136,6 +136,7 @@ def calibrate(run: Run, gpu: GPU, *, seed: int, holdout: float = 0.3) -> Calibra
         held_out=tuple(row_id(row) for row in held),
         skipped=tuple(skipped),
         crossovers=crossovers_of(run, _date(run)),
+        boundaries=boundaries,
     )
 
 
@@ -145,6 +146,8 @@ def _check(run: Run, gpu: GPU, holdout: float) -> None:
         raise InputError(f"run {run.id} was made on {run.machine.gpu}; its constants are none of {gpu.name}")
     if run.machine.forced:
         raise InputError(f"run {run.id} was forced: its device is not the GPU that it was asked for")
+    if run.finished is None:
+        raise InputError(f"run {run.id} was stopped before its end: it is compared, and calibrates nothing")
     if not gpu.sms:
         raise InputError(f"{gpu.name}: a calibration needs `sms` in the GPU's preset")
     if not 0 <= holdout < 1:
@@ -154,7 +157,8 @@ def _check(run: Run, gpu: GPU, holdout: float) -> None:
 def _groups(run: Run) -> list[_Group]:
     """Every kernel's times: attention from rows of its own, and the parts of both paths."""
     groups: dict[tuple[str, tuple[str, ...]], _Group] = {}
-    for row in sorted(run.rows, key=lambda row: row.scope != "attention"):
+    captured = (row for row in run.rows if row.uncaptured is None)  # the others have launches in their times
+    for row in sorted(captured, key=lambda row: row.scope != "attention"):
         for group, sample in _samples(row, run.geometry):
             groups.setdefault((row.scope, group.key), group).samples.append(sample)
     return list(groups.values())
@@ -163,7 +167,7 @@ def _groups(run: Run) -> list[_Group]:
 def _samples(row: Row, geometry: Geometry) -> Iterator[tuple[_Group, _Sample]]:
     """The kernels that one row timed, each with the group that it belongs to."""
     path: PathName = "naive" if row.scope == "naive" else "absorbed"
-    mla, work = row_mla(row, geometry), row_work(row, geometry)
+    mla, work = step_of(row, geometry)
     times = {"attention": row.time_us} if row.scope == "attention" else row.parts_us
     for kernel in implementation_kernels(path, mla, work, row.kernel):
         if kernel.name not in times:
@@ -217,11 +221,17 @@ def _best(group: _Group, samples: Sequence[_Sample], gpu: GPU, known: Tiling | N
     """The curves of the schedule that gives the splits that most rows say, or, where they say none, the times."""
     if known or not group.tiled:
         return known, fit(_arrays(group, samples, known, gpu))
-    candidates = [Tiling(tile_rows=rows, blocks_per_sm=blocks) for rows, blocks in product(TILE_ROWS, BLOCKS_PER_SM)]
+    candidates = [
+        Tiling(tile_rows=rows, blocks_per_sm=blocks, merge=merge)
+        for merge, rows, blocks in product(MERGES, TILES_TRIED, BLOCKS_PER_SM)
+    ]
     shares = [_agreement(tiling, samples, gpu) for tiling in candidates]
     if max(shares) >= AGREES:
         candidates = [tiling for tiling, share in zip(candidates, shares, strict=True) if share == max(shares)]
-    found = [(tiling, fit(_arrays(group, samples, tiling, gpu))) for tiling in candidates]
+        own = [tiling for tiling in candidates if tiling.tile_rows == TILE_ROWS.get(group.kernel or "")]
+        candidates = own or candidates  # rows that fill a part of any tile alike tell none from another
+    least = candidates[0].merge  # where the splits are the same with and without, as if it were without
+    found = [(tiling, fit(_arrays(group, samples, tiling, gpu))) for tiling in candidates if tiling.merge == least]
     return min(found, key=lambda item: item[1].cost)
 
 
@@ -229,8 +239,11 @@ def _agreement(tiling: Tiling, samples: Sequence[_Sample], gpu: GPU) -> float:
     """Share of the rows that say their splits and whose splits ``tiling`` gives."""
     assert gpu.sms
     said = [sample for sample in samples if sample.row.splits is not None]
-    same = [schedule_of(tiling, sample.cell, gpu.sms).splits == sample.row.splits for sample in said]
-    return sum(same) / len(same) if same else 0.0
+    if not said:
+        return 0.0
+    axes: dict[str, Any] = {name: np.array([getattr(sample.cell, name) for sample in said]) for name in AXES}
+    planned = schedule_of(tiling, replace(said[0].cell, **axes), gpu.sms).splits
+    return float(np.mean(planned == np.array([sample.row.splits for sample in said])))
 
 
 def _arrays(group: _Group, samples: Sequence[_Sample], tiling: Tiling | None, gpu: GPU) -> Samples:
@@ -272,25 +285,7 @@ def _held_out(calibration: Calibration, samples: Sequence[_Sample], gpu: GPU) ->
         estimated = estimate(calibration, sample.cell, sample.flop, sample.bytes, gpu)
         if isinstance(estimated, Estimate):
             found.append((estimated.seconds * 1e6, sample.time_us))
-    return errors_of(found)
-
-
-def errors_of(pairs: Sequence[tuple[float, float]]) -> Errors | None:
-    """Absolute relative errors of (estimated, measured) pairs, in one unit; ``None`` without any pair."""
-    if not pairs:
-        return None
-    errors = np.abs(np.array([estimated / measured - 1 for estimated, measured in pairs]))
-    return Errors(
-        count=len(pairs),
-        median_ape=_share(np.median(errors)),
-        mean_ape=_share(errors.mean()),
-        p90_ape=_share(np.percentile(errors, 90)),
-    )
-
-
-def _share(value: np.floating) -> float:
-    """To a hundredth of a percent."""
-    return round(float(value), 4)
+    return rounded(errors_of(found))
 
 
 def _errors_by_kernel(rows: Iterable[Row], gpu: GPU, geometry: Geometry) -> dict[str, Errors]:
@@ -301,7 +296,7 @@ def _errors_by_kernel(rows: Iterable[Row], gpu: GPU, geometry: Geometry) -> dict
         if seconds is not None:
             name = f"{row.scope} {row.kernel} {row.dtype}/{row.cache}"
             pairs.setdefault(name, []).append((seconds * 1e6, row.time_us))
-    return {name: errors for name, listed in pairs.items() if (errors := errors_of(listed))}
+    return {name: errors for name, listed in pairs.items() if (errors := rounded(errors_of(listed)))}
 
 
 def _date(run: Run) -> datetime.date:

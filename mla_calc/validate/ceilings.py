@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .faults import told
 from .record import MeasuredCeilings
 from .timing import Stream, empty_launch, reader, time_call
 
@@ -27,33 +28,35 @@ READERS = ((8192, 2, 8), (8192, 4, 8), (4096, 8, 4), (16384, 2, 16))
 
 def measure_ceilings(
     *, stream: Stream, sms: int, free_bytes: int, dtypes: tuple[str, ...], flush: Callable[[], object]
-) -> MeasuredCeilings:
+) -> tuple[MeasuredCeilings, tuple[str, ...]]:
     """Measure them all; a few seconds.
 
     Args:
         stream: the device.
         sms: its multiprocessors.
         free_bytes: memory to use; at most 8 GiB and a quarter of it are taken.
-        dtypes: products to measure, of bf16, fp16 and fp8; one that this torch does not run is left out.
+        dtypes: products to measure, of bf16, fp16 and fp8; one that this torch does not run is left out and told.
         flush: makes the L2 cold. The launch floor is measured as cells are, after it.
 
     Returns:
-        the ceilings; each is the best over shapes or variants of a median over repeats.
+        the ceilings, each the best over shapes or variants of a median over repeats; and a sentence for each product
+        that was left out.
     """
     device = torch.device("cuda")
     size = min(4 * _GIB, free_bytes // 8) // (1 << 26) * (1 << 26)
     source = torch.randint(-(2**31), 2**31 - 1, (size // 4,), dtype=torch.int32, device=device)
     copy, read = _copy_rate(source, stream), _read_rate(source, sms, stream)
     del source
-    best = {dtype: found for dtype in dtypes if (found := _best_gemm(dtype, stream)) is not None}
+    best, left_out = _best_gemms(dtypes, stream)
     launch = time_call(empty_launch(device), stream=stream, flush=flush)
-    return MeasuredCeilings(
+    found = MeasuredCeilings(
         copy_bytes_per_s=copy,
         read_bytes_per_s=read,
         gemm_flop_per_s={dtype: rate for dtype, (rate, _) in best.items()},
         gemm_shapes={dtype: shape for dtype, (_, shape) in best.items()},
         launch_s=launch.median_us * 1e-6,
     )
+    return found, left_out
 
 
 def _copy_rate(source: Tensor, stream: Stream) -> float:
@@ -69,15 +72,18 @@ def _read_rate(source: Tensor, sms: int, stream: Stream) -> float:
     return source.numel() * source.element_size() / (best * 1e-6)
 
 
-def _best_gemm(dtype: str, stream: Stream) -> tuple[float, Product] | None:
-    """The best rate over the shapes, and its shape; ``None`` where torch has no such product on this device."""
-    try:
-        return max((_gemm_rate(dtype, shape, stream), shape) for shape in GEMM_SHAPES)
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except (RuntimeError, NotImplementedError):
-        stream.wait()  # a device that is lost says so here, once more
-        return None
+def _best_gemms(dtypes: tuple[str, ...], stream: Stream) -> tuple[dict[str, tuple[float, Product]], tuple[str, ...]]:
+    """The best rate over the shapes, and its shape, by dtype; and why a dtype is not among them."""
+    best, left_out = {}, []
+    for dtype in dtypes:
+        try:
+            best[dtype] = max((_gemm_rate(dtype, shape, stream), shape) for shape in GEMM_SHAPES)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except (RuntimeError, NotImplementedError) as error:
+            stream.wait()  # a device that is lost says so here, once more
+            left_out.append(f"No product of {dtype} among the ceilings: {told(error, 200)}")
+    return best, tuple(left_out)
 
 
 def _gemm_rate(dtype: str, shape: Product, stream: Stream) -> float:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, quantiles
+from statistics import median
 
-from ..costs.paths import PATHS, Kernel, Work, path_bound_s, total_bytes, total_flop
+from ..costs.paths import Kernel, path_bound_s, total_bytes, total_flop
+from ..hardware.calibration import Errors
 from ..hardware.gpu import GPU
 from ..hardware.roofline import Ceilings, binds, bound_s, datasheet_ceilings
+from .accuracy import errors_of
+from .checked import Dropped, KernelChecked, dropped, kernels_checked
 from .crossing import Crossing, crossings
 from .predicted import Predict, Prediction
-from .record import Check, MeasuredCeilings, Row, Skipped
+from .record import MeasuredCeilings, Row, Skipped
 from .recorded import Recorded, Recording
+from .timed import timed_kernels, work_of
 
 ROUNDING = 1e-9
 """Relative slack of a bound: what turning microseconds into seconds may lose."""
@@ -25,10 +29,10 @@ DECODE_QUERIES = 4
 """Rows of up to so many queries are decode: one token and what speculation adds."""
 REGIMES = ("latency", "memory", "compute")
 
-CACHE_HITS = "cache hits: L2 can hold what is moved; if it was cleared before every repeat, a bug in our bytes"
-NOT_MOVED = "a bug in our bytes, of which there are more than L2 holds, or a time that is not of this shape"
-L2_UNKNOWN = "cache hits if L2 can hold what is moved (its size is not known), or a bug in our bytes"
-NOT_COMPUTED = "compute binds, which no cache saves: a bug in our FLOPs, products of another dtype, or a wrong time"
+CACHE_HITS = "cache hits, for L2 can hold what is moved; or, where it was cleared, a bug in our bytes"
+NOT_MOVED = "a bug in our bytes, which L2 cannot hold, or a time that is not of this shape"
+L2_UNKNOWN = "cache hits if L2, of unknown size, can hold what is moved, or a bug in our bytes"
+NOT_COMPUTED = "compute binds, which no cache saves: a bug in our FLOPs, other products, or a wrong time"
 A_SAMPLE = "a ceiling is measured as a sample: no violation"
 
 
@@ -73,6 +77,18 @@ class Compared:
         return None if self.estimate_s is None else abs(self.estimate_s - self.time_s) / self.time_s
 
     @property
+    def is_judged(self) -> bool:
+        """Whether an error of its estimate says anything: not where launches are in the time."""
+        return self.estimate_s is not None and self.row.uncaptured is None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether the estimate is by the row's own kernel, says anything, and comes from a fit without this row."""
+        found = self.prediction
+        own = found is not None and found.kernel == self.row.kernel and found.held_out is not False
+        return own and self.is_judged
+
+    @property
     def is_decode(self) -> bool:
         """Whether the row timed the attention kernel of a decode step."""
         return self.row.scope == "attention" and self.row.queries <= DECODE_QUERIES
@@ -89,27 +105,6 @@ class Faster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errors:
-    """Absolute percentage errors of the estimate, as fractions of the measured time; ``None`` without rows."""
-
-    count: int
-    median_ape: float | None = None
-    mean_ape: float | None = None
-    p90_ape: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelChecked:
-    """A kernel, and whether it was right; both ``None`` where nothing was recorded about that."""
-
-    name: str
-    checks: int
-    correct: bool | None
-    relative_error: float | None
-    """The worst, in the Frobenius norm against float64."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Measured over bound for the rows of one kernel, scope and cache on one GPU."""
 
@@ -122,7 +117,19 @@ class Summary:
     least_over_bound: float
     most_over_bound: float
     median_over_measured_bound: float | None
-    estimate: Errors
+    estimate: Errors | None
+    """``None``: no row has an estimate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelErrors:
+    """How far the estimates of one kernel or path are off, over rows that its fit did not see."""
+
+    kernel: str
+    scope: str
+    dtype: str
+    cache: str
+    errors: Errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +142,16 @@ class Comparison:
     below_measured: tuple[Faster, ...]
     """Rows below the bound by measured ceilings: no violation, since measuring a ceiling is a sample."""
     summaries: tuple[Summary, ...]
-    estimate: Errors
-    estimate_long: Errors
+    estimate: Errors | None
+    """Over rows with an estimate and without launches in their times; ``None``: there is none, as below."""
+    estimate_long: Errors | None
     """Over rows of more than :data:`LONG_US`."""
     by_regime: Mapping[str, Errors]
+    by_kernel: tuple[KernelErrors, ...]
     held_out: Errors | None
     """Over decode rows that the calibration did not see; ``None`` where that is not recorded."""
     kernels: tuple[KernelChecked, ...]
+    dropped: tuple[Dropped, ...]
     skipped: tuple[Skipped, ...]
     crossover: tuple[Crossing, ...]
     calibrated: tuple[str, ...]
@@ -162,13 +172,17 @@ def compare(recording: Recording, predict: Predict) -> Comparison:
         violations=_faster(rows, lambda item: item.bound_s, _cause),
         below_measured=_faster(rows, lambda item: item.measured_bound_s, lambda _: A_SAMPLE),
         summaries=_summaries(rows),
-        estimate=errors_of(rows),
-        estimate_long=errors_of(item for item in rows if item.row.time_us > LONG_US),
+        estimate=errors_over(rows),
+        estimate_long=errors_over(item for item in rows if item.row.time_us > LONG_US),
         by_regime={
-            regime: errors_of(mine) for regime in REGIMES if (mine := [item for item in rows if item.regime == regime])
+            regime: errors
+            for regime in REGIMES
+            if (errors := errors_over(item for item in rows if item.regime == regime))
         },
-        held_out=errors_of(held_out) if held_out else None,
-        kernels=_kernels(rows, run.checks if run else ()),
+        by_kernel=_by_kernel(rows),
+        held_out=errors_over(held_out),
+        kernels=kernels_checked([item.row for item in rows], run),
+        dropped=dropped(item.row for item in rows),
         skipped=run.skipped if run else (),
         crossover=crossings(recording.rows),
         calibrated=_names(item.row.kernel for item, found in estimated if found.kernel == item.row.kernel),
@@ -178,15 +192,7 @@ def compare(recording: Recording, predict: Predict) -> Comparison:
 
 def kernels_of(item: Recorded) -> tuple[Kernel, ...]:
     """The kernels that a row timed: a path's, or the absorbed path's attention alone."""
-    row = item.row
-    path = PATHS["naive" if row.scope == "naive" else "absorbed"](item.mla, work_of(item))
-    return path if row.scope != "attention" else tuple(kernel for kernel in path if kernel.name == "attention")
-
-
-def work_of(item: Recorded) -> Work:
-    """The step that a row timed, its heads being those of one rank."""
-    row = item.row
-    return Work(queries=row.queries, context=row.context, row_bytes=item.row_bytes, batch=row.batch)
+    return timed_kernels(item.row.scope, item.mla, work_of(item.row, item.row_bytes))
 
 
 def measured_ceilings(ceilings: MeasuredCeilings | None, dtype: str) -> Ceilings | None:
@@ -198,13 +204,9 @@ def measured_ceilings(ceilings: MeasuredCeilings | None, dtype: str) -> Ceilings
     return Ceilings(round(flop_per_s), round(bytes_per_s)) if flop_per_s and bytes_per_s else None
 
 
-def errors_of(rows: Iterable[Compared]) -> Errors:
-    """The errors of those rows that have an estimate; the 90th percentile interpolates between two of them."""
-    errors = [error for item in rows if (error := item.absolute_error) is not None]
-    if not errors:
-        return Errors(count=0)
-    p90 = quantiles(errors, n=10, method="inclusive")[-1] if len(errors) > 1 else errors[0]
-    return Errors(count=len(errors), median_ape=median(errors), mean_ape=fmean(errors), p90_ape=p90)
+def errors_over(rows: Iterable[Compared]) -> Errors | None:
+    """The errors of those rows that have an estimate to be judged; ``None`` without any."""
+    return errors_of((item.estimate_s, item.time_s) for item in rows if item.is_judged and item.estimate_s is not None)
 
 
 def _compared(item: Recorded, ceilings: MeasuredCeilings | None, l2_bytes: int | None, predict: Predict) -> Compared:
@@ -276,25 +278,20 @@ def _summary(gpu: str, kernel: str, scope: str, cache: str, rows: Sequence[Compa
         least_over_bound=min(over),
         most_over_bound=max(over),
         median_over_measured_bound=median(over_measured) if over_measured else None,
-        estimate=errors_of(rows),
+        estimate=errors_over(rows),
     )
 
 
-def _kernels(rows: Iterable[Compared], checks: Sequence[Check]) -> tuple[KernelChecked, ...]:
-    """Every kernel that was checked or timed."""
+def _by_kernel(rows: Iterable[Compared]) -> tuple[KernelErrors, ...]:
+    groups: dict[tuple[str, str, str, str], list[Compared]] = {}
+    for item in rows:
+        if item.is_unseen:
+            row = item.row
+            groups.setdefault((row.scope, row.kernel, row.dtype, row.cache), []).append(item)
     return tuple(
-        _checked(name, [check for check in checks if check.kernel == name])
-        for name in _names([*(check.kernel for check in checks), *(item.row.kernel for item in rows)])
-    )
-
-
-def _checked(name: str, checks: Sequence[Check]) -> KernelChecked:
-    errors = [check.relative_error for check in checks if check.relative_error is not None]
-    return KernelChecked(
-        name=name,
-        checks=len(checks),
-        correct=all(check.correct for check in checks) if checks else None,
-        relative_error=max(errors, default=None),
+        KernelErrors(kernel=kernel, scope=scope, dtype=dtype, cache=cache, errors=errors)
+        for (scope, kernel, dtype, cache), mine in sorted(groups.items())
+        if (errors := errors_over(mine))
     )
 
 

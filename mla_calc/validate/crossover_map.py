@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from .crossing import Crossing
+from .crossing import Crossing, pairs_of
 from .figures import INK, caption, drawing_style, new_figure, tokens
 from .record import Row, Run
 
@@ -53,23 +53,23 @@ def _short(factor: float) -> str:
 
 
 def duels(rows: Sequence[Row], naive: str, batch: int) -> list[Duel]:
-    """The shapes of ``batch`` requests that both paths were timed at; the fastest absorbed row stands for its path.
+    """The shapes of ``batch`` requests that both paths were timed at, by the pairs of the crossovers.
 
-    Rows of different dtypes or cache layouts never meet.
+    The fastest absorbed row of a Q stands for its path.
     """
-    absorbed: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        if row.scope == "absorbed" and row.batch == batch:
-            absorbed[_shape(row)] = min(row.time_us, absorbed.get(_shape(row), row.time_us))
-    return [
-        Duel(row.heads, row.context, row.queries, row.time_us / absorbed[_shape(row)])
-        for row in rows
-        if row.scope == "naive" and row.kernel == naive and row.batch == batch and _shape(row) in absorbed
-    ]
-
-
-def _shape(row: Row) -> tuple[Any, ...]:
-    return (row.heads, row.batch, row.queries, row.context, row.dtype, row.cache)
+    found = []
+    for pair in pairs_of(rows):
+        if pair.name != naive or pair.place.batch != batch:
+            continue
+        absorbed: dict[int, float] = {}
+        for row in pair.absorbed:
+            absorbed[row.queries] = min(row.time_us, absorbed.get(row.queries, row.time_us))
+        found += [
+            Duel(row.heads, row.context, row.queries, row.time_us / absorbed[row.queries])
+            for row in pair.naive
+            if row.queries in absorbed
+        ]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

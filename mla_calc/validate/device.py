@@ -10,33 +10,25 @@ from __future__ import annotations
 import importlib
 import os
 import platform
-import subprocess
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
+from .faults import told
+from .kernels.shape import Device
+from .nvidia_smi import LOOKS, Census, Smi, ask_smi, busy, census, driver_versions, telemetry
 from .record import Machine, Telemetry
 
-if TYPE_CHECKING:
-    from .kernels.shape import Device
-
-Smi = Callable[[Sequence[str]], str | None]
-"""Arguments of nvidia-smi -> what it prints; ``None`` where it is missing or does not answer."""
 Find = Callable[[str], Any]
 """A module by its name; raises ImportError, as ``importlib.import_module`` does."""
 
+MEASURING = "mla_calc.validate.bench"
+"""What imports everything that a run measures with: the kernels, and all that they take from torch and Triton."""
 LEAST_CAPABILITY = (8, 0)
-OTHERS_MIB = 1024
-"""Memory in use, before this run takes any, above which the GPU counts as shared: a display takes less."""
-OTHERS_PERCENT = 10
-"""Utilisation, likewise."""
-LOOKS, LOOK_S = 4, 0.7
-"""How often, and how far apart, a busy GPU is looked at: the driver's figure trails the work by a second."""
-_SMI_TIMEOUT_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,29 +50,6 @@ class Opened:
         return telemetry(self.smi, self.uuid)
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
-    """What nvidia-smi says of one GPU before this process touches it."""
-
-    driver: str
-    mig: str
-    memory_mib: int | None
-    percent: int | None
-    others: int
-    """Compute processes on it, this one not counted."""
-
-
-def ask_smi(arguments: Sequence[str]) -> str | None:
-    """What ``nvidia-smi`` prints for ``arguments``; ``None`` where it is missing, fails or takes over 20 s."""
-    try:
-        found = subprocess.run(
-            ["nvidia-smi", *arguments], capture_output=True, text=True, timeout=_SMI_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout
-
-
 def open_device(
     gpu: GPU,
     *,
@@ -98,20 +67,16 @@ def open_device(
     Raises:
         InputError: torch or triton is missing; torch is built without CUDA or for AMD; no GPU is visible; the
             driver is too old; the GPU is below compute capability 8.0, is a MIG slice, is in use by others, or
-            is another one than ``gpu`` and ``force`` is not set.
+            is another one than ``gpu`` and ``force`` is not set; the kernels do not load with this torch and Triton.
     """
     torch, triton = _module(find, "torch"), _module(find, "triton")
     _check_build(torch)
-    drivers = _drivers(smi)
+    drivers = driver_versions(smi)
     _check_visible(torch, drivers)
     mine = bool(torch.cuda.is_initialized())
     before = census(smi, sleep, looks=1 if mine else LOOKS)  # before torch opens the GPU and is itself seen there
     properties, free_bytes = _properties(torch)
-    capability = (properties.major, properties.minor)
-    if capability < LEAST_CAPABILITY:
-        raise InputError(
-            f"{properties.name} has compute capability {_dotted(capability)}; the kernels need 8.0 (Ampere) or newer"
-        )
+    _check_capability(properties)
     uuid = _uuid(properties)
     seen = before.get(uuid)
     _check_whole(properties.name, seen)
@@ -120,22 +85,10 @@ def open_device(
     mismatch = _mismatch(gpu, properties)
     if mismatch and not force:
         raise InputError(mismatch, "--force measures it all the same and labels the report; --gpu auto asks the GPU")
-    machine = Machine(
-        gpu=gpu.name,
-        device_name=properties.name,
-        compute_capability=_dotted(capability),
-        sms=properties.multi_processor_count,
-        memory_bytes=properties.total_memory,
-        l2_bytes=getattr(properties, "L2_cache_size", None) or None,
-        driver=seen.driver if seen else next(iter(drivers), "unknown"),
-        cuda=str(torch.version.cuda),
-        torch=str(torch.__version__),
-        triton=str(triton.__version__),
-        python=platform.python_version(),
-        forced=mismatch is not None,
-    )
+    _check_measuring(find, torch, triton)
+    driver = seen.driver if seen else next(iter(drivers), "unknown")
     return Opened(
-        machine=machine,
+        machine=_machine(gpu, properties, torch, triton, driver=driver, forced=mismatch is not None),
         device=_device(properties),
         free_bytes=free_bytes,
         index=torch.cuda.current_device(),
@@ -143,61 +96,6 @@ def open_device(
         smi=smi,
         notes=_notes(gpu, seen, mismatch, mine),
     )
-
-
-def telemetry(smi: Smi, uuid: str | None) -> Telemetry:
-    """What nvidia-smi says of the GPU ``uuid`` now; a value that it does not give, or no answer, is ``None``."""
-    if uuid is None:
-        return Telemetry()
-    rows = _query(smi, "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu", f"--id={uuid}")
-    values = [_number(text) for text in rows[0]] if rows else []
-    if len(values) != 4:
-        return Telemetry()
-    sm, memory, power, temperature = values
-    return Telemetry(sm_mhz=_whole(sm), memory_mhz=_whole(memory), power_w=power, temperature_c=_whole(temperature))
-
-
-def census(smi: Smi, sleep: Callable[[float], None] = time.sleep, looks: int = LOOKS) -> dict[str, Census]:
-    """Every GPU of the machine by its uuid; empty where nvidia-smi does not answer.
-
-    A GPU that looks busy is looked at a few times more: the utilisation of a process that has just ended lasts.
-    """
-    found = _look(smi)
-    for _ in range(looks - 1):
-        if not any(_busy(seen) for seen in found.values()):
-            break
-        sleep(LOOK_S)
-        found = _look(smi)
-    return found
-
-
-def _look(smi: Smi) -> dict[str, Census]:
-    fields = "uuid,driver_version,mig.mode.current,memory.used,utilization.gpu"
-    processes = _query(smi, "--query-compute-apps=gpu_uuid,pid")
-    mine = str(os.getpid())
-    found = {}
-    for row in _query(smi, f"--query-gpu={fields}"):
-        if len(row) != 5:
-            continue
-        uuid, driver, mig, used, percent = row
-        others = sum(1 for entry in processes if entry[0] == uuid and entry[1:] != [mine])
-        found[uuid] = Census(driver, mig, _whole(_number(used)), _whole(_number(percent)), others)
-    return found
-
-
-def _busy(seen: Census) -> bool:
-    return seen.others > 0 or (seen.memory_mib or 0) > OTHERS_MIB or (seen.percent or 0) > OTHERS_PERCENT
-
-
-def _query(smi: Smi, *arguments: str) -> list[list[str]]:
-    """The rows of one nvidia-smi query; none where it does not answer."""
-    text = smi([*arguments, "--format=csv,noheader,nounits"]) or ""
-    return [[part.strip() for part in line.split(",")] for line in text.splitlines() if line.strip()]
-
-
-def _drivers(smi: Smi) -> list[str]:
-    """The driver's version, once a GPU; empty: no driver, or no GPU that it lists."""
-    return [row[0] for row in _query(smi, "--query-gpu=driver_version") if row[0]]
 
 
 def _module(find: Find, name: str) -> Any:
@@ -259,9 +157,44 @@ def _properties(torch: Any) -> tuple[Any, int]:
         raise InputError(f"the GPU cannot be opened: {shown(reason, 160)}") from None
 
 
-def _device(properties: Any) -> Device:
-    from .kernels.shape import Device  # not at the top: this module says it where torch is missing
+def _check_capability(properties: Any) -> None:
+    capability = (properties.major, properties.minor)
+    if capability < LEAST_CAPABILITY:
+        raise InputError(
+            f"{properties.name} has compute capability {_dotted(capability)}; the kernels need 8.0 (Ampere) or newer"
+        )
 
+
+def _check_measuring(find: Find, torch: Any, triton: Any) -> None:
+    """Refuse a torch or a Triton that lacks a name, or an argument, that the kernels are written with."""
+    try:
+        find(MEASURING)
+    except Exception as fault:  # a missing name, an unknown option of a decorator: what fails depends on the version
+        raise InputError(
+            f"the kernels do not load with Triton {shown(str(triton.__version__))} and "
+            f"torch {shown(str(torch.__version__))}: {told(fault, 160)}",
+            "they are written for Triton 3.6 to 3.9 and torch 2.11 to 2.13",
+        ) from None
+
+
+def _machine(gpu: GPU, properties: Any, torch: Any, triton: Any, *, driver: str, forced: bool) -> Machine:
+    return Machine(
+        gpu=gpu.name,
+        device_name=properties.name,
+        compute_capability=_dotted((properties.major, properties.minor)),
+        sms=properties.multi_processor_count,
+        memory_bytes=properties.total_memory,
+        l2_bytes=getattr(properties, "L2_cache_size", None) or None,
+        driver=driver,
+        cuda=str(torch.version.cuda),
+        torch=str(torch.__version__),
+        triton=str(triton.__version__),
+        python=platform.python_version(),
+        forced=forced,
+    )
+
+
+def _device(properties: Any) -> Device:
     return Device(
         sms=properties.multi_processor_count,
         capability=(properties.major, properties.minor),
@@ -277,7 +210,7 @@ def _check_whole(name: str, seen: Census | None) -> None:
 
 def _check_alone(name: str, seen: Census) -> None:
     """Refuse a GPU that others use: what they do is in every time."""
-    if not _busy(seen):
+    if not busy(seen):
         return
     used = [f"{seen.memory_mib:,} MiB used"] if seen.memory_mib is not None else []
     used += [f"{seen.percent} % busy"] if seen.percent is not None else []
@@ -330,15 +263,3 @@ def _uuid(properties: Any) -> str:
 
 def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
-
-
-def _number(text: str) -> float | None:
-    """A value of nvidia-smi; ``None`` for ``[N/A]``, ``[Not Supported]`` and their like."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)

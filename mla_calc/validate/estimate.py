@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 
 from ..costs.estimates import PathEstimate, cell_of, estimate_path
-from ..costs.layouts import Layout, latent_row_bytes, load_layout
-from ..costs.paths import Work, absorbed_kernels
-from ..hardware.calibration import Estimate, Unknown, estimate_kernel
+from ..costs.paths import absorbed_kernels
+from ..hardware.choice import TILE_ROWS
 from ..hardware.gpu import GPU
-from ..models.attention import MLA
+from ..hardware.latency import Estimate, Unknown, estimate_kernel
 from .record import Geometry, Row
+from .timed import step_of
+
+UNKNOWN_TILE = 64
+"""Score rows by which the rows of a kernel are grouped whose tile is not known."""
 
 
 def row_id(row: Row) -> str:
@@ -22,45 +24,17 @@ def row_id(row: Row) -> str:
 
 
 def is_held_out(row: Row, seed: int, fraction: float) -> bool:
-    """Whether a fit with ``seed`` that keeps out ``fraction`` of the rows keeps this one out.
+    """Whether a fit with ``seed`` that keeps out ``fraction`` of the launches keeps this row out.
 
-    It hangs on the seed and on what the row timed alone: a replay of the run finds the same rows.
+    It hangs on the seed and on what was launched alone: a replay of the run finds the same rows, and rows that are
+    the same launch are all kept out or all not, so that none that is kept out has a twin in the fit. Heads and
+    queries count by the tiles that they fill, and a path's row goes with that of its attention kernel alone.
     """
-    digest = hashlib.sha256(f"{seed} {row_id(row)}".encode()).digest()
+    tiles = -(-row.heads * row.queries // TILE_ROWS.get(row.kernel, UNKNOWN_TILE))
+    scope = "naive" if row.scope == "naive" else "absorbed"
+    launch = f"{scope} {row.kernel} {row.dtype}/{row.cache} tiles={tiles} b={row.batch} s={row.context}"
+    digest = hashlib.sha256(f"{seed} {launch}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < fraction * 2**64
-
-
-def row_mla(row: Row, geometry: Geometry) -> MLA:
-    """The attention that a row measured, with the rank's heads as all there are."""
-    return MLA(
-        heads=row.heads,
-        hidden_size=row.heads * geometry.v_head_dim,  # no kernel here reads the residual stream
-        kv_lora_rank=geometry.kv_lora_rank,
-        qk_nope_head_dim=geometry.qk_nope_head_dim,
-        qk_rope_head_dim=geometry.qk_rope_head_dim,
-        v_head_dim=geometry.v_head_dim,
-        q_lora_rank=None,
-    )
-
-
-def row_work(row: Row, geometry: Geometry) -> Work:
-    """The step that a row timed, as the cost model counts it.
-
-    Raises:
-        InputError: the row's cache is no layout, or one that is not defined for these widths.
-    """
-    return Work(
-        queries=row.queries,
-        context=row.context,
-        row_bytes=latent_row_bytes(_layout(row.cache), row_mla(row, geometry)),
-        batch=row.batch,
-    )
-
-
-@cache
-def _layout(name: str) -> Layout:
-    """The layout of that name, read once: a run has thousands of rows of a few."""
-    return load_layout(name)
 
 
 def estimate_row(
@@ -74,7 +48,7 @@ def estimate_row(
         geometry: the attention's widths.
         kernel: price the row as this kernel instead of its own.
     """
-    mla, work, name = row_mla(row, geometry), row_work(row, geometry), kernel or row.kernel
+    (mla, work), name = step_of(row, geometry), kernel or row.kernel
     if row.scope != "attention":
         return estimate_path(gpu, row.scope, mla, work, dtype=row.dtype, cache=row.cache, kernel=name)
     attention = absorbed_kernels(mla, work)[1]

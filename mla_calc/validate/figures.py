@@ -112,7 +112,7 @@ def caption(run: Run, rows: Sequence[Row]) -> str:
     """What every figure says below its title: GPU, model, dtypes, dense, run and date."""
     dtypes = ", ".join(sorted({row.dtype for row in rows}))
     caches = ", ".join(sorted({cache_label(row.cache) for row in rows}))
-    forced = " (forced)" if run.machine.forced else ""
+    forced = f" (FORCED against {run.machine.gpu})" if run.machine.forced else ""
     parts = (
         run.machine.device_name + forced,
         run.geometry.model,
@@ -144,9 +144,9 @@ def save(figure: Figure, folder: Path, name: str) -> None:
         InputError: the folder cannot be written.
     """
     with drawing_style():  # the style holds the seed of an SVG's ids, and how its text is drawn
-        with replacing(folder / f"{name}.svg") as path:
+        with replacing(folder / f"{name}.svg", "--report") as path:
             figure.savefig(path, format="svg", dpi=CLOUD_DPI, metadata={"Date": None, "Creator": None})
-        with replacing(folder / f"{name}.png") as path:
+        with replacing(folder / f"{name}.png", "--report") as path:
             figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None})
 
 

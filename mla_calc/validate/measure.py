@@ -1,35 +1,34 @@
 """One measuring run: ceilings, checks, then every case of the plan, with all that was measured kept whatever ends it.
 
-The loop knows no torch: what touches the device is a :class:`Bench`, and ``bench.CudaBench`` is the real one.
+The loop imports no torch: what touches the device is a :class:`Bench`, and ``bench.CudaBench`` is the real one.
 """
 
 from __future__ import annotations
 
 import datetime
-import os
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, Protocol
 
 from .. import __version__
 from ..errors import InputError
 from ..hardware.gpu import GPU
 from ..models.attention import Model
+from .case import Case
 from .device import Opened
-from .plan import Case, Plan
-from .record import Check, Geometry, MeasuredCeilings, Row, Run, Skipped
+from .plan import Plan
+from .record import CTRL_C, EVERY_CELL, Check, MeasuredCeilings, Row, Run, Skipped
+from .timed import geometry_of
+from .watchdog import Watchdog
 
 Stage = Literal["ceilings", "checks", "cells", "sustained"]
 
 CHECKPOINT_S = 5.0
 HANG_S = 120.0
 """A cell that takes longer hangs: compiling included, the slowest takes a quarter of it."""
-HUNG_EXIT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ class DeviceLostError(Exception):
 class Bench(Protocol):
     """What a run asks of the device."""
 
-    def ceilings(self) -> MeasuredCeilings:
-        """The measured ceilings."""
+    def ceilings(self) -> tuple[MeasuredCeilings, Sequence[str]]:
+        """The measured ceilings, and notes about those that could not be measured."""
 
     def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
         """``ceilings`` with the product's rate after seconds of nothing else."""
@@ -90,23 +89,25 @@ def measure(
         opened: from :func:`~mla_calc.validate.device.open_device`.
         kernel: the kernel that the plan was made for; noted in the run.
         progress: called before each thing that is run, and once at the end of each stage.
-        checkpoint: called with all rows so far, about every five seconds; and, from another thread, when a
-            kernel hangs, right before the process ends with exit code 2: a kernel that runs cannot be stopped.
+        checkpoint: called with all rows so far, about every five seconds; as soon as the run ends, whatever ends it;
+            and, from another thread, when a kernel hangs, right before the process ends with exit code 2: a kernel
+            that runs cannot be stopped.
         bench: a stand-in for the device.
         clock: seconds.
         hang_s: after so long a check or a cell counts as hung.
 
     Returns:
         the run. ``finished`` is ``None`` where Ctrl-C (a KeyboardInterrupt, which ends here) or a lost device
-        stopped it; its rows are complete. A cell without memory, a kernel that failed its check and what the
-        budget left out are in ``skipped``.
+        stopped it, and ``stopped`` says which; its rows are complete. A cell without memory, a kernel that failed its
+        check or could not be checked, and what the budget left out are in ``skipped``.
 
     Raises:
-        InputError: a model without MLA.
+        InputError: a model without MLA. Any other error is a defect of ours; the rows until then went to
+            ``checkpoint``.
     """
     state = _State(_begin(plan, gpu, model, opened, kernel), checkpoint, clock, plan.budget_s)
     try:
-        with _Watchdog(hang_s, state) as watchdog:
+        with Watchdog(hang_s, state.hung) as watchdog:
             if bench is None:
                 from .bench import CudaBench
 
@@ -117,11 +118,25 @@ def measure(
             _sustained(bench, state, progress, watchdog)
             state.update(finished=_now())
     except KeyboardInterrupt:
-        state.note("Stopped by Ctrl-C: the rows measured until then.")
-    except DeviceLostError as error:
-        state.note(f"The GPU failed, and the run ended there: {error}")
-    state.update(after=opened.telemetry())
+        state.stop(CTRL_C, "Stopped by Ctrl-C: the rows measured until then.")
+    except (CellFailedError, DeviceLostError) as error:  # the former where not even the bench could be set up
+        state.stop(str(error), f"The GPU failed, and the run ended there: {error}")
+    except BaseException:
+        with suppress(InputError, OSError):  # a record that cannot be written hides no defect
+            state.keep()
+        raise
+    _end(state, opened)
     return state.run
+
+
+def _end(state: _State, opened: Opened) -> None:
+    """Keep the run, then ask for the clocks: nvidia-smi can take its time, and Ctrl-C can be pressed once more."""
+    try:
+        state.keep()
+    except KeyboardInterrupt:
+        state.keep()
+    with suppress(KeyboardInterrupt):
+        state.update(after=opened.telemetry())
 
 
 @dataclass
@@ -144,6 +159,15 @@ class _State:
     def note(self, text: str) -> None:
         self.update(notes=(*self.run.notes, text))
 
+    def stop(self, by: str, text: str) -> None:
+        self.note(text)
+        self.update(stopped=by)
+
+    def hung(self, what: str) -> None:
+        """The last words of a run that will not come back."""
+        self.stop("a kernel hangs", f"{what}, and the run ended there.")
+        self.keep()
+
     def skip(self, kernel: str, case: str, reason: str) -> None:
         self.update(skipped=(*self.run.skipped, Skipped(kernel=kernel, case=case, reason=reason)))
 
@@ -152,23 +176,14 @@ class _State:
 
     def save(self) -> None:
         """A checkpoint, if the last one is old enough."""
-        if self.checkpoint is not None and self.clock() - self.saved >= CHECKPOINT_S:
-            self.checkpoint(self.run)
+        if self.clock() - self.saved >= CHECKPOINT_S:
+            self.keep()
             self.saved = self.clock()
 
-
-def geometry_of(model: Model) -> Geometry:
-    """The widths that are measured. Raises InputError for a model without MLA."""
-    mla = model.mla
-    if mla is None:
-        raise InputError(f"validate times MLA kernels; {model.name} has grouped-query attention")
-    return Geometry(
-        model=model.name,
-        kv_lora_rank=mla.kv_lora_rank,
-        qk_rope_head_dim=mla.qk_rope_head_dim,
-        qk_nope_head_dim=mla.qk_nope_head_dim,
-        v_head_dim=mla.v_head_dim,
-    )
+    def keep(self) -> None:
+        """A checkpoint, now."""
+        if self.checkpoint is not None:
+            self.checkpoint(self.run)
 
 
 def _begin(plan: Plan, gpu: GPU, model: Model, opened: Opened, kernel: str | None) -> Run:
@@ -192,17 +207,18 @@ def _begin(plan: Plan, gpu: GPU, model: Model, opened: Opened, kernel: str | Non
     )
 
 
-def _ceilings(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog) -> None:
+def _ceilings(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: Watchdog) -> None:
     progress(Progress("ceilings", 0, 1, "copy, read, matrix product, launch"))
     with watchdog.over("the ceilings"):
         try:
-            state.update(ceilings=bench.ceilings())
+            found, notes = bench.ceilings()
+            state.update(ceilings=found, notes=(*state.run.notes, *notes))
         except CellFailedError as error:
             state.note(f"The ceilings could not be measured: {error}")
     progress(Progress("ceilings", 1, 1, ""))
 
 
-def _sustained(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog) -> None:
+def _sustained(bench: Bench, state: _State, progress: Callable[[Progress], None], watchdog: Watchdog) -> None:
     """Last, so that the heat of it is in no cell."""
     progress(Progress("sustained", 0, 1, "a matrix product, for seconds"))
     with watchdog.over("the sustained product"):
@@ -214,28 +230,36 @@ def _sustained(bench: Bench, state: _State, progress: Callable[[Progress], None]
 
 
 def _checks(
-    bench: Bench, plan: Plan, state: _State, progress: Callable[[Progress], None], watchdog: _Watchdog
+    bench: Bench, plan: Plan, state: _State, progress: Callable[[Progress], None], watchdog: Watchdog
 ) -> frozenset[str]:
-    """Check every kernel that has cells; those that failed are not timed, and their names are returned."""
+    """Check every kernel that has cells. Those that failed, or were not checked, are not timed: their names."""
     failed = []
     for done, name in enumerate(plan.kernels):
         progress(Progress("checks", done, len(plan.kernels), name))
         with watchdog.over(f"the checks of {name}"):
-            try:
-                checks = tuple(bench.check(name))
-            except CellFailedError as error:
-                state.skip(name, "every cell", f"its check could not be made: {error}")
-                failed.append(name)
-                continue
+            checks = _checks_of(name, bench)
         state.update(checks=(*state.run.checks, *checks))
         wrong = [check for check in checks if not check.correct]
         if wrong:
             failed.append(name)
             why = f"{wrong[0].case}: {wrong[0].message}" if wrong[0].message else wrong[0].case
-            state.skip(name, "every cell", f"{len(wrong)} of {len(checks)} checks failed ({why})")
+            state.skip(name, EVERY_CELL, f"{len(wrong)} of {len(checks)} checks failed ({why})")
         state.save()
     progress(Progress("checks", len(plan.kernels), len(plan.kernels), ""))
     return frozenset(failed)
+
+
+def _checks_of(name: str, bench: Bench) -> tuple[Check, ...]:
+    """What the checks of a kernel found: one at least. One that could not be made, or none at all, is a failed one."""
+    try:
+        checks = tuple(bench.check(name))
+    except CellFailedError as error:
+        return (_not_made(name, f"could not be made: {error}"),)
+    return checks or (_not_made(name, "the kernel takes none of the cases that are checked"),)
+
+
+def _not_made(name: str, why: str) -> Check:
+    return Check(kernel=name, case="every check", relative_error=None, tolerance=0.0, correct=False, message=why)
 
 
 def _cells(
@@ -244,7 +268,7 @@ def _cells(
     state: _State,
     failed: frozenset[str],
     progress: Callable[[Progress], None],
-    watchdog: _Watchdog,
+    watchdog: Watchdog,
 ) -> None:
     cases = [case for case in plan.cases if case.kernel not in failed]
     for done, case in enumerate(cases):
@@ -271,61 +295,3 @@ def _left_out(cases: Sequence[Case], state: _State) -> None:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _exit(code: int) -> NoReturn:
-    os._exit(code)
-
-
-class _Watchdog:
-    """Ends the process when one piece of work takes too long, with the rows saved.
-
-    A kernel that never ends cannot be cancelled, and every call that waits for it waits for ever; only another
-    thread can still act.
-    """
-
-    def __init__(self, hang_s: float, state: _State, end: Callable[[int], None] = _exit) -> None:
-        self._hang_s, self._state, self._end = hang_s, state, end
-        self._over = threading.Event()
-        self._lock = threading.Lock()
-        self._work: tuple[str, float] | None = None
-        self._thread = threading.Thread(target=self._watch, name="validate-watchdog", daemon=True)
-
-    def __enter__(self) -> _Watchdog:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @contextmanager
-    def over(self, what: str) -> Iterator[None]:
-        """Watch the work inside."""
-        with self._lock:
-            self._work = (what, time.monotonic() + self._hang_s)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._work = None
-
-    def _watch(self) -> None:
-        while not self._over.wait(min(1.0, self._hang_s / 4)):
-            with self._lock:
-                work = self._work
-            if work is not None and time.monotonic() > work[1]:
-                self._hung(work[0])
-                return
-
-    def _hung(self, what: str) -> None:
-        state = self._state
-        state.note(f"{what} did not end within {self._hang_s:g} s, and the run ended there.")
-        try:
-            if state.checkpoint is not None:
-                state.checkpoint(state.run)
-        finally:
-            print(
-                f"mla-calc: {what} did not end within {self._hang_s:g} s: a kernel hangs", file=sys.stderr, flush=True
-            )
-            self._end(HUNG_EXIT)

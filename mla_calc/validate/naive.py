@@ -20,15 +20,12 @@ from dataclasses import dataclass
 
 import torch
 
-from ..errors import InputError, one_line
+from ..errors import InputError
 from .absorbed import PathCalls
-from .references import expanded_reference, relative_error
+from .faults import told
+from .record import NAIVE_TOLERANCE
+from .sample import Sample, sample_of
 from .torch_attention import Attend, attention_candidates
-
-TOLERANCE = 1e-2
-"""Largest relative error of an attention candidate: keys and values are rounded before it."""
-SAMPLE = 8
-"""Queries compared at either end: the masks of the first and of the last differ the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,8 @@ class NaivePaths:
     """By the attention's name. They share their buffers and all parts but ``attention``."""
     dropped: Mapping[str, str]
     """Attention that raised or was wrong, and how."""
+    errors: Mapping[str, float]
+    """Relative error against float64 of each that ran, the wrong ones too, on a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,20 @@ class _Inputs:
         if len(set(lengths)) != 1 or lengths[0] < queries:
             raise InputError(f"lengths of {min(lengths):,} to {max(lengths):,}: all the same, from {queries:,} on")
         return int(lengths[0])
+
+    def sample(self) -> Sample:
+        """What float64 gives, at the corners."""
+        return sample_of(
+            self.q_nope,
+            self.q_rope,
+            self.w_uk,
+            self.w_uv,
+            self.cache,
+            self.block_table,
+            self.lengths,
+            self.scale,
+            cache_scale=self.cache_scale,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +229,17 @@ def _with_every_attention(inputs: _Inputs, steps: _Steps) -> NaivePaths:
     )
     for part in steps.parts.values():
         part()
-    sample = _sample(inputs)
-    calls, dropped = {}, {}
+    sample = inputs.sample()
+    calls, dropped, errors = {}, {}, {}
     for name, attend in candidates.items():
-        wrong = _wrong(attend, sample)
+        error, wrong = _tried(attend, sample)
+        if error is not None:
+            errors[name] = error
         if wrong is None:
             calls[name] = _path(steps, attend)
         else:
             dropped[name] = wrong
-    return NaivePaths(calls, dropped)
+    return NaivePaths(calls, dropped, errors)
 
 
 def _path(steps: _Steps, attend: Attend) -> PathCalls:
@@ -239,45 +254,12 @@ def _path(steps: _Steps, attend: Attend) -> PathCalls:
     return PathCalls(whole, {**steps.parts, "attention": attention})
 
 
-Sample = tuple[list[int], list[int], list[tuple[slice, torch.Tensor]]]
-"""Requests, heads, and what float64 gives at slices of the queries: [requests, queries of the slice, heads, dv]."""
-
-
-def _sample(inputs: _Inputs) -> Sample:
-    """The float64 answer for the first and last requests and heads, at both ends of the queries."""
-    batch, queries, heads, _ = inputs.q_nope.shape
-    requests, some = sorted({0, batch - 1}), sorted({0, heads - 1})
-    ends = [slice(0, min(SAMPLE, queries)), slice(max(0, queries - SAMPLE), queries)]
-    answers = [
-        (
-            end,
-            expanded_reference(
-                inputs.q_nope[requests][:, end][:, :, some],
-                inputs.q_rope[requests][:, end][:, :, some],
-                inputs.w_uk[some],
-                inputs.w_uv[some],
-                inputs.cache,
-                inputs.block_table[requests],
-                # what the last query of the slice sees: for the reference a request ends there
-                inputs.lengths[requests] - (queries - end.stop),
-                inputs.scale,
-                cache_scale=inputs.cache_scale,
-            ),
-        )
-        for end in ends
-    ]
-    return requests, some, answers
-
-
-def _wrong(attend: Attend, sample: Sample) -> str | None:
-    """Why a candidate cannot be used, or ``None``."""
-    requests, heads, answers = sample
+def _tried(attend: Attend, sample: Sample) -> tuple[float | None, str | None]:
+    """The relative error of a candidate, where it runs at all; and why it cannot be used, or ``None``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a backend that refuses warns of every reason before it raises
-            found = attend().transpose(1, 2)
-        errors = [relative_error(found[requests][:, end][:, :, heads], expected) for end, expected in answers]
+            error = sample.error(attend().transpose(1, 2))
     except Exception as fault:  # each backend has refusals of its own
-        return one_line(f"{type(fault).__name__}: {next(iter(str(fault).splitlines()), '')}")
-    worst = max(errors) if all(error == error for error in errors) else float("nan")
-    return None if worst <= TOLERANCE else f"relative error {worst:.1e}"
+        return None, told(fault)
+    return error, None if error <= NAIVE_TOLERANCE else f"relative error {error:.1e}"

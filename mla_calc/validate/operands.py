@@ -1,7 +1,7 @@
 """Whose peak bounds a row that somebody else measured: the dtype of the products that its kernel can have made.
 
-A file names the cache. A kernel of somebody else may multiply in the cache's own dtype or may widen it first, and a
-bound must hold for any kernel: the fastest products count.
+A CSV names the cache. A kernel may multiply in the cache's own dtype or may widen it first, and a bound must hold for
+any kernel: the fastest products count, whatever the kernel is called. A run of this tool records its products.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..hardware.gpu import GPU
 from ..models.attention import MLA
 
 OUR_KERNELS = ("hopper", "small", "tile64")
-"""Their products are 16-bit whatever the cache holds: fp8 rows are widened first."""
+"""As a run of this tool names them. Their products are 16-bit whatever the cache holds: fp8 rows are widened first."""
 HALF = ("fp16", "float16", "half")
 NARROW: dict[str, tuple[str, ...]] = {
     "fp8": ("fp8",),
@@ -26,15 +26,15 @@ ANY_NARROW = ("fp4", "fp8", "int8")
 """The same for a layout that is not one of ours and takes less than two bytes a value."""
 
 
-def products_of(cache: str, layout: Layout, row_bytes: int, mla: MLA, kernel: str, gpu: GPU) -> str:
-    """The dtype of the fastest products that ``kernel`` could make of such cache rows on ``gpu``.
+def products_of(cache: str, layout: Layout, row_bytes: int, mla: MLA, gpu: GPU) -> str:
+    """The dtype of the fastest products that a kernel could make of such cache rows on ``gpu``.
 
-    ``cache`` is the name as it was written, which tells fp16 from bf16 where the layout does not. A kernel that
-    is not ours may multiply in the cache's own dtype, where the GPU has a peak for it.
+    ``cache`` is the name as it was written, which tells fp16 from bf16 where the layout does not. A kernel may
+    multiply in the cache's own dtype, where the GPU has a peak for it.
     """
     if cache.lower() in HALF:
         return "fp16"
     peaks = {str(name): value for name, value in gpu.peak_tflops.items()}
     narrow = NARROW.get(layout.name, ANY_NARROW if row_bytes < 2 * mla.row_values else ())
-    found = [] if kernel in OUR_KERNELS else [name for name in narrow if peaks.get(name, 0) > peaks.get("bf16", 0)]
+    found = [name for name in narrow if peaks.get(name, 0) > peaks.get("bf16", 0)]
     return max(found, key=lambda name: peaks[name], default="bf16")

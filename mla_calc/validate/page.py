@@ -5,19 +5,22 @@ Tables are GitHub's and padded, so that they also read as text. What a figure sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
 from ..hardware.gpu import GPU
 from ..hardware.load import load_gpu
+from ..report import format as fmt
 from ..report.write import replacing
 from .compare import Comparison
 from .crossover_map import crossover_figure, duels
 from .decode_map import efficiency_figure, fractions
 from .engine_lines import EngineLines, engine_lines
-from .figures import save
+from .figures import cache_label, save
 from .page_tables import sections
 from .prediction_figure import predicted_figure
 from .record import Run
@@ -43,6 +46,8 @@ def write_page(
     gpu: GPU | None = None,
     record_name: str = "run.json",
     command: str | None = None,
+    forced: bool = False,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write report.md, and its figures as SVG and PNG, into ``folder``, which is made if it is missing.
 
@@ -53,6 +58,8 @@ def write_page(
         gpu: what the run was compared with; ``None``: the preset that the run names.
         record_name: the run's JSON beside the report, as the report calls it.
         command: the command line that made the run; ``None``: written from the run.
+        forced: whether ``gpu`` is another GPU than the run's: title, tables, figures and commands then say so.
+        notes: what is to be said of the comparison, before the run's own notes.
 
     Returns:
         The report's path.
@@ -64,14 +71,33 @@ def write_page(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be made: {error.strerror}") from None
+        raise InputError(f"--report {folder}: the folder cannot be made: {error.strerror}") from None
     engines = engine_lines({row.heads for row in run.rows}, sheet)
-    pictures = draw(run, comparison, folder, sheet, engines)
-    text = page_text(run, comparison, sheet, engines, pictures, record_name=record_name, command=command)
+    command, replay = command or _measuring(run, record_name), None
+    run = replace(run, notes=tuple(dict.fromkeys((*notes, *run.notes))))
+    if forced:
+        if sheet.name != run.machine.gpu:
+            replay = f'{_comparing(record_name)} --gpu "{sheet.name}" --force'
+        run = replace(run, machine=replace(run.machine, gpu=sheet.name, forced=True))
+    with _quiet():
+        pictures = draw(run, comparison, folder, sheet, engines)
+    text = page_text(run, comparison, sheet, engines, pictures, record_name=record_name, command=command, replay=replay)
     path = folder / REPORT
-    with replacing(path) as temporary:
+    with replacing(path, "--report") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without matplotlib's warnings, such as that no cache of its own can be written: figures are whole without it."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def draw(run: Run, comparison: Comparison, folder: Path, gpu: GPU, engines: EngineLines) -> list[Picture]:
@@ -99,15 +125,20 @@ def draw(run: Run, comparison: Comparison, folder: Path, gpu: GPU, engines: Engi
 
 
 def _crossover_pictures(run: Run, comparison: Comparison, folder: Path, engines: EngineLines) -> Iterable[Picture]:
-    """One map for each naive path and batch that both paths were timed at."""
-    maps = sorted({(crossing.naive, crossing.batch) for crossing in comparison.crossover})
-    several = len({batch for _, batch in maps}) > 1
-    for naive, batch in maps:
-        if not duels(run.rows, naive, batch):
+    """One map for each naive path, batch, dtype and cache that both paths were timed at."""
+    maps = sorted({(item.dtype, item.cache, item.naive, item.batch) for item in comparison.crossover})
+    kinds = len({(dtype, cache) for dtype, cache, _, _ in maps}) > 1
+    batches = len({batch for *_, batch in maps}) > 1
+    for dtype, cache, naive, batch in maps:
+        mine = [crossing for crossing in comparison.crossover if (crossing.dtype, crossing.cache) == (dtype, cache)]
+        part = replace(run, rows=tuple(row for row in run.rows if (row.dtype, row.cache) == (dtype, cache)))
+        if not duels(part.rows, naive, batch):
             continue
-        name = f"crossover-{naive.replace('_', '-')}" + (f"-b{batch}" if several else "")
-        save(crossover_figure(run, comparison.crossover, naive, batch, engines.labels), folder, name)
-        yield Picture(name, "crossover", f"Which path was faster over queries and context: {naive}, batch {batch}.")
+        name = f"crossover-{naive.replace('_', '-')}" + (f"-b{batch}" if batches else "")
+        name += f"-{dtype}-{cache}" if kinds else ""
+        save(crossover_figure(part, mine, naive, batch, engines.labels), folder, name)
+        text = f"Which path was faster over queries and context: {naive}, batch {batch}"
+        yield Picture(name, "crossover", text + (f", {dtype}, cache {cache_label(cache)}." if kinds else "."))
 
 
 def page_text(
@@ -119,13 +150,15 @@ def page_text(
     *,
     record_name: str,
     command: str | None,
+    replay: str | None = None,
 ) -> str:
-    """The report as Markdown; ``pictures`` lie beside it."""
-    parts = [f"# MLA decode on {run.machine.device_name}: measured against predicted", _opening(run)]
+    """The report as Markdown; ``pictures`` lie beside it, ``command`` measures and ``replay`` compares."""
+    forced = f", FORCED against {run.machine.gpu}" if run.machine.forced else ""
+    parts = [f"# MLA decode on {run.machine.device_name}{forced}: measured against predicted", _opening(run)]
     for key, title, blocks in sections(run, comparison, gpu, engines):
         parts += [f"## {title}", *blocks]
         parts += [f"![{picture.text}]({picture.name}.svg)" for picture in pictures if picture.section == key]
-    parts += ["## How to reproduce", *_reproduce(run, record_name, command)]
+    parts += ["## How to reproduce", *_reproduce(run, record_name, command, replay)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -139,21 +172,38 @@ def _opening(run: Run) -> str:
         "there as PNG, under the same name."
     )
     if run.machine.forced:
-        text += f"\n\n**Forced**: {run.machine.device_name} is not the GPU {run.machine.gpu} that was asked for."
+        text += (
+            f"\n\n**FORCED**: measured on {run.machine.device_name} and compared with the ceilings of "
+            f"{run.machine.gpu}, which was asked for. Bounds and shares of them are not those of the GPU measured."
+        )
     if run.finished is None:
-        text += "\n\n**Stopped before its end**: the run holds what was measured until then."
+        by = f" ({run.stopped})" if run.stopped else ""
+        text += f"\n\n**Stopped before its end**{by}: the run holds what was measured until then."
+    uncaptured = sum(row.uncaptured is not None for row in run.rows)
+    if uncaptured:
+        text += (
+            f"\n\n**Without a CUDA graph**: {fmt.counted(uncaptured, 'cell')}, with launches in the times. They are "
+            "shown against their bounds; no error of an estimate and no crossover is of them."
+        )
     return text
 
 
-def _reproduce(run: Run, record_name: str, command: str | None) -> list[str]:
+def _measuring(run: Run, record_name: str) -> str:
+    """The command line that makes such a run."""
     quick = " --quick" if run.plan == "quick" else ""
     force = " --force" if run.machine.forced else ""
     names = f'--gpu "{run.machine.gpu}" --model "{run.geometry.model}"'
-    written = f"mla-calc validate {names}{quick}{force} --seed {run.seed} --record {record_name} --report ."
-    measured = command or written
+    return f"mla-calc validate {names}{quick}{force} --seed {run.seed} --record {record_name} --report ."
+
+
+def _comparing(record_name: str) -> str:
+    return f"mla-calc validate --replay {record_name}"
+
+
+def _reproduce(run: Run, record_name: str, command: str | None, replay: str | None) -> list[str]:
     return [
         "On the same kind of GPU, with the packages of the table above:",
-        f"```console\n$ {measured}\n```",
+        f"```console\n$ {command or _measuring(run, record_name)}\n```",
         "The comparison alone, anywhere:",
-        f"```console\n$ mla-calc validate --replay {record_name}\n```",
+        f"```console\n$ {replay or _comparing(record_name)}\n```",
     ]

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..costs.measured_crossover import again_text
 from ..report import format as fmt
 from .compare import Comparison
 from .crossing import Crossing
-from .crossover_map import duels
 from .engine_lines import EngineLines
 from .figures import cache_label
 from .page_markdown import table
-from .record import Run
 
 INTRODUCTION = (
-    "Queries per request from which the naive path is faster; the context is fixed and counts them. The spread puts"
-    " the 10th percentile of one path against the 90th of the other. Predictions are by FLOPs alone and by the"
+    "Queries per request from which the naive path first is faster; the context is fixed and counts them. The spread"
+    " puts the 10th percentile of one path against the 90th of the other. Predictions are by FLOPs alone and by the"
     " datasheet bounds."
 )
 
 
-def crossover_section(run: Run, comparison: Comparison, engines: EngineLines) -> list[str]:
+def crossover_section(comparison: Comparison, engines: EngineLines) -> list[str]:
     """Blocks of Markdown; none without a shape that both paths were timed at."""
-    ordered = sorted(comparison.crossover, key=lambda c: (c.naive, c.cache, c.batch, c.heads, c.context))
+    ordered = sorted(comparison.crossover, key=lambda c: (c.naive, c.dtype, c.cache, c.batch, c.heads, c.context))
     if not ordered:
         return []
-    blocks = [INTRODUCTION, _findings(run, ordered, engines), _ranges(ordered)]
+    blocks = [INTRODUCTION, _findings(ordered, engines), _ranges(ordered)]
     if engines.texts:
         blocks += ["What the engines use:", "\n".join(f"- {text}" for text in engines.texts)]
     blocks += ["Every place:", _places(ordered)]
@@ -38,7 +37,7 @@ def crossover_section(run: Run, comparison: Comparison, engines: EngineLines) ->
     return blocks
 
 
-def _findings(run: Run, ordered: Sequence[Crossing], engines: EngineLines) -> str:
+def _findings(ordered: Sequence[Crossing], engines: EngineLines) -> str:
     """What was found over all places, plainly: numbers of the records beside those of the predictions."""
     met = [item.measured_queries for item in ordered if item.measured_queries is not None]
     if not met:
@@ -58,7 +57,9 @@ def _findings(run: Run, ordered: Sequence[Crossing], engines: EngineLines) -> st
         label = f"the {queries:,} of {names.replace(chr(10), ' ')}"
         over += _above(label, [(item.measured_queries, queries) for item in ordered])
     sentences.append(f"It is above {'; above '.join(over)}.")
-    again = [text for item in ordered for text in _faster_again(run, item)]
+    again = [
+        f"{_place(item)} {again_text(item.crossed_again, item.last_queries)}" for item in ordered if item.crossed_again
+    ]
     if again:
         sentences.append(
             f"At {fmt.counted(len(again), 'place')} the absorbed path was faster again at a larger Q that was measured:"
@@ -74,48 +75,38 @@ def _above(label: str, pairs: Iterable[tuple[float | None, int | None]]) -> list
     return [f"{label} at {sum(found > told for found, told in known):,} of {len(known):,}"]
 
 
-def _faster_again(run: Run, item: Crossing) -> list[str]:
-    """The Q above a crossover at which the absorbed path was the faster one all the same."""
-    if item.measured_queries is None:
-        return []
-    rows = [
-        row
-        for row in run.rows
-        if (row.cache, row.heads, row.context, row.batch) == (item.cache, item.heads, item.context, item.batch)
-    ]
-    beyond = [duel for duel in duels(rows, item.naive, item.batch) if duel.queries > item.measured_queries]
-    again = sorted(duel.queries for duel in beyond if duel.naive_over_absorbed >= 1)
-    return [f"{_place(item)} at Q = {', '.join(f'{queries:,}' for queries in again)}"] if again else []
-
-
 def _ranges(ordered: Sequence[Crossing]) -> str:
     """Least and most over the contexts, per naive path and heads."""
     groups: dict[tuple[str, str, int, int], list[Crossing]] = {}
     for item in ordered:
-        groups.setdefault((item.naive, item.cache, item.heads, item.batch), []).append(item)
+        groups.setdefault((item.naive, _kind(item), item.heads, item.batch), []).append(item)
     rows = [
         (
-            naive, cache_label(cache), str(heads), str(batch), _span(item.context for item in mine),
+            naive, kind, str(heads), str(batch), _span(item.context for item in mine),
             _span(item.measured_queries for item in mine), _span(item.flop_queries for item in mine),
             _span(item.time_queries for item in mine),
         )
-        for (naive, cache, heads, batch), mine in groups.items()
+        for (naive, kind, heads, batch), mine in groups.items()
     ]  # fmt: skip
-    headers = ("naive path", "cache", "heads", "batch", "contexts", "measured", "by FLOPs", "by time")
+    headers = ("naive path", "products, cache", "heads", "batch", "contexts", "measured", "by FLOPs", "by time")
     return table(headers, rows, left=2)
 
 
 def _places(ordered: Sequence[Crossing]) -> str:
     rows = [
         (
-            item.naive, cache_label(item.cache), str(item.heads), str(item.batch), f"{item.context:,}",
+            item.naive, _kind(item), str(item.heads), str(item.batch), f"{item.context:,}",
             _queries(item.measured_queries), f"{_queries(item.low)} to {_queries(item.high)}",
             _queries(item.flop_queries), _queries(item.time_queries),
         )
         for item in ordered
     ]  # fmt: skip
-    headers = ("naive path", "cache", "heads", "batch", "context", "measured", "spread", "by FLOPs", "by time")
-    return table(headers, rows, left=2)
+    place = ("naive path", "products, cache", "heads", "batch", "context")
+    return table((*place, "measured", "spread", "by FLOPs", "by time"), rows, left=2)
+
+
+def _kind(item: Crossing) -> str:
+    return f"{item.dtype}, {cache_label(item.cache)}"
 
 
 def _place(item: Crossing) -> str:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
+from ..hardware.calibration import Errors
 from ..hardware.gpu import GPU
 from ..hardware.roofline import datasheet_ceilings
 from ..report import format as fmt
-from .compare import LONG_US, REGIMES, Compared, Comparison, Errors, Faster
+from .compare import LONG_US, REGIMES, Compared, Comparison, Faster
 from .engine_lines import EngineLines
 from .figures import cache_label, marks_of, series_of
+from .page_correctness import correctness_section
 from .page_crossover import crossover_section
 from .page_markdown import table
 from .record import Run, Telemetry
@@ -31,11 +33,11 @@ def sections(run: Run, comparison: Comparison, gpu: GPU, engines: EngineLines) -
         ("verdict", "Verdict", _verdict(comparison)),
         ("machine", "What was measured on", _machine(run)),
         ("ceilings", "Ceilings", _ceilings(run, gpu)),
-        ("correctness", "Correctness, before any timing", _correctness(run)),
+        ("correctness", "Correctness", correctness_section(run, comparison)),
         ("kernels", "Kernels against the bound", _kernels(comparison)),
         ("violations", "Below a bound", _violations(comparison)),
         ("estimate", "Estimate", _estimate(comparison)),
-        ("crossover", "Crossover of the absorbed and the naive path", crossover_section(run, comparison, engines)),
+        ("crossover", "Crossover of the absorbed and the naive path", crossover_section(comparison, engines)),
         ("cells", "Best and worst decode cells", _extremes(comparison)),
         ("skipped", "Not measured", _skipped(run)),
         ("notes", "Notes", ["\n".join(f"- {note}" for note in run.notes)] if run.notes else []),
@@ -53,7 +55,7 @@ def _machine(run: Run) -> list[str]:
     machine = run.machine
     rows = [
         ("device", machine.device_name),
-        ("GPU preset", machine.gpu),
+        ("GPU preset", machine.gpu + (" (FORCED)" if machine.forced else "")),
         ("compute capability, SMs", f"{machine.compute_capability}, {machine.sms}"),
         ("memory", fmt.binary_bytes(machine.memory_bytes)),
         ("L2 cache", fmt.binary_bytes(machine.l2_bytes) if machine.l2_bytes else fmt.NOTHING),
@@ -61,6 +63,7 @@ def _machine(run: Run) -> list[str]:
         ("torch, Triton, Python", f"{machine.torch}, {machine.triton}, {machine.python}"),
         ("started", run.started),
         ("finished", run.finished or fmt.NOTHING),
+        *([("stopped by", run.stopped)] if run.stopped else []),
     ]
     moments = [("before", run.before), *([("after", run.after)] if run.after else [])]
     clocks = table(
@@ -93,7 +96,8 @@ def _ceilings(run: Run, gpu: GPU) -> list[str]:
         rows.append(_ceiling(f"{dtype} product after seconds of it", rate, peak, 1e12, "TFLOP/s"))
     if found.launch_s:
         rows.append(("empty kernel in a replayed graph", fmt.seconds(found.launch_s), fmt.NOTHING, fmt.NOTHING))
-    return [table(("ceiling", "measured", "datasheet", "measured / datasheet"), rows)] if rows else []
+    datasheet = f"datasheet of {gpu.name} (FORCED)" if run.machine.forced else "datasheet"
+    return [table(("ceiling", "measured", datasheet, "measured / datasheet"), rows)] if rows else []
 
 
 def _ceiling(name: str, rate: float, sheet: float | None, scale: float, unit: str) -> tuple[str, ...]:
@@ -101,26 +105,6 @@ def _ceiling(name: str, rate: float, sheet: float | None, scale: float, unit: st
     if sheet is None:
         return name, measured, fmt.NOTHING, fmt.NOTHING
     return name, measured, f"{sheet / scale:.4g} {unit}", f"{rate / sheet:.3f}"
-
-
-def _correctness(run: Run) -> list[str]:
-    if not run.checks:
-        return ["No check against float64 is recorded."]
-    rows = []
-    for name in dict.fromkeys(check.kernel for check in run.checks):
-        mine = [check for check in run.checks if check.kernel == name]
-        errors = [check.relative_error for check in mine if check.relative_error is not None]
-        worst = f"{max(errors):.2e}" if errors else fmt.NOTHING
-        wrong = sum(not check.correct for check in mine)
-        rows.append((name, str(len(mine)), str(wrong), worst, f"{max(check.tolerance for check in mine):.0e}"))
-    headers = ("kernel", "checks", "wrong", "worst error", "largest tolerance")
-    blocks = ["Relative errors in the Frobenius norm against float64.", table(headers, rows)]
-    failures = [f"- {c.kernel}, {c.case}: {c.message or _error(c.relative_error)}" for c in run.checks if not c.correct]
-    return [*blocks, "\n".join(failures)] if failures else blocks
-
-
-def _error(value: float | None) -> str:
-    return "no finite output" if value is None else f"relative error {value:.2e}"
 
 
 def _kernels(comparison: Comparison) -> list[str]:
@@ -211,7 +195,7 @@ def _place(cell: Compared) -> tuple[str, ...]:
 
 
 def _estimate(comparison: Comparison) -> list[str]:
-    if not comparison.estimate.count:
+    if comparison.estimate is None:
         return ["No row has an estimate: nothing is calibrated for these kernels on this GPU."]
     found: list[tuple[str, Errors | None]] = [
         ("all rows", comparison.estimate),
@@ -220,14 +204,26 @@ def _estimate(comparison: Comparison) -> list[str]:
         ("held out of the calibration, decode", comparison.held_out),
     ]
     rows = [(name, f"{errors.count:,}", *_errors(errors)) for name, errors in found if errors]
-    blocks = ["Error is |estimate - measured| / measured.", table(("rows", "count", "median", "mean", "p90"), rows)]
+    figures = ("count", "median", "mean", "p90", "signed")
+    text = "Error is |estimate - measured| / measured; signed is the median with its sign, above 0 for one too long."
+    blocks = [text, table(("rows", *figures), rows), *_by_kernel(comparison, figures)]
     borrowed = [f"- {name} has no calibration: estimated by that of {of}" for name, of in comparison.borrowed.items()]
     return [*blocks, "\n".join(borrowed)] if borrowed else blocks
 
 
 def _errors(errors: Errors) -> list[str]:
-    values = (errors.median_ape, errors.mean_ape, errors.p90_ape)
-    return [fmt.NOTHING if value is None else f"{value * 100:.1f} %" for value in values]
+    values = [f"{value * 100:.1f} %" for value in (errors.median_ape, errors.mean_ape, errors.p90_ape)]
+    return [*values, fmt.NOTHING if errors.median_error is None else f"{errors.median_error * 100:+.1f} %"]
+
+
+def _by_kernel(comparison: Comparison, figures: Sequence[str]) -> list[str]:
+    """The errors of each kernel and path, over rows that its fit did not see."""
+    rows = [
+        (item.kernel, item.scope, item.dtype, cache_label(item.cache), f"{item.errors.count:,}", *_errors(item.errors))
+        for item in comparison.by_kernel
+    ]
+    headers = ("kernel", "what was timed", "products", "cache", *figures)
+    return ["Over rows that the fit did not see:", table(headers, rows, left=4)] if rows else []
 
 
 def _extremes(comparison: Comparison) -> list[str]:

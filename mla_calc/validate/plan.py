@@ -1,7 +1,7 @@
 """What a run measures: its cases, shuffled by a seed, as many as the time and the memory allow.
 
 Decode cells lie on both sides of the ridge, crossover cells on both sides of the crossover. What a case computes,
-moves and keeps is counted by the cost model. A plan needs no torch: kernels are asked through their interface.
+moves and keeps is counted by the cost model. A plan imports no torch: kernels are asked through their interface.
 """
 
 from __future__ import annotations
@@ -9,21 +9,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache as remembered
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
-from ..costs.layouts import latent_row_bytes, load_layout
-from ..costs.paths import PATHS, Kernel, Work, path_bound_s
 from ..errors import InputError, nearest, shown
 from ..hardware.gpu import GPU
-from ..hardware.roofline import datasheet_ceilings
 from ..models.attention import MLA, Model
+from .case import Case, Costs, Offer
 from .grids import FULL, QUICK, Grid
 from .kernels.shape import PAGE, Device, Shape
-from .record import Scope, Skipped
-
-if TYPE_CHECKING:
-    from .kernels import Schedule
+from .record import EVERY_CELL, Skipped
+from .timed import row_bytes_of
 
 Kind = Literal["quick", "full"]
 
@@ -32,74 +27,8 @@ RESERVE_BYTES = 1 << 30
 POOL_SHARE = {"bf16": 0.5, "fp16": 0.15, "fp8": 0.15}
 """Largest share of the memory that the cache of one dtype takes; all of them stay through the run.
 The rest is for what a case works on."""
-COPIES = 3
-"""Expanded keys and values that the naive paths hold at a time: projected, assembled, and of the part timed alone."""
-
-CELL_S, REPLAYS, FLUSH_S = 0.012, 14, 80e-6
-"""A timed call: warm-up and capture, about as many runs of a long one, and making the L2 cold before each."""
-MOST_MEASURED_S = 0.035
-CANDIDATES, CHOOSING_RUNS = 6, 8
-"""Torch's ways to attend that a naive cell tries, and the runs of each: checked, captured, chosen between."""
-CHECKS_S = 25.0
-CEILINGS_S = 6.0
-
-
-class Offer(Protocol):
-    """What a plan asks of a kernel; those of ``kernels.KERNELS`` answer."""
-
-    def refusal(self, shape: Shape, device: Device) -> str | None:
-        """Why it cannot run ``shape`` on ``device``; ``None``: it can."""
-
-    def schedule(self, shape: Shape, device: Device) -> Schedule:
-        """How the call is cut into blocks."""
-
-
 Pick = Callable[[Shape, Device], str]
 """The kernel that is taken for a shape; raises InputError where none is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One cell to time. ``heads`` are per rank; ``context`` counts the new tokens."""
-
-    scope: Scope
-    kernel: str
-    dtype: str
-    cache: str
-    """The cache layout's name; of fp16 rows it is ``bf16``, which has the same bytes."""
-    heads: int
-    batch: int
-    queries: int
-    context: int
-
-    @property
-    def cache_dtype(self) -> str:
-        """What the rows hold: ``fp8``, or the dtype of the products."""
-        return "fp8" if self.cache == "fp8" else self.dtype
-
-    @property
-    def pages(self) -> int:
-        """Pages of all requests."""
-        return self.batch * -(-self.context // PAGE)
-
-    def shape(self, mla: MLA) -> Shape:
-        """As a kernel is asked about it."""
-        return Shape(
-            batch=self.batch,
-            queries=self.queries,
-            heads=self.heads,
-            context=self.context,
-            kv_lora_rank=mla.kv_lora_rank,
-            qk_rope_head_dim=mla.qk_rope_head_dim,
-            dtype=self.dtype,
-            cache_dtype=self.cache_dtype,
-        )
-
-    def __str__(self) -> str:
-        cache = f" {self.cache} cache" if self.cache_dtype != self.dtype else ""
-        where = f"h={self.heads} b={self.batch} Q={self.queries} S={self.context}"
-        scope = "absorbed " if self.scope == "absorbed" else ""
-        return f"{scope}{self.kernel} {self.dtype}{cache} {where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +70,8 @@ def make_plan(
     Args:
         kind: which grid.
         model: its heads give the ranks: TP 1, 2, 4 and 8, as far as they divide.
-        gpu: prices the cases, for the estimate of the time alone.
+        gpu: what the times will be compared with: products that it has no peak for are not measured. It also prices
+            the cases, for the estimate of the time.
         device: what the kernels are asked about (``Opened.device``).
         free_bytes: memory that the run may take (``Opened.free_bytes``).
         seed: of the order.
@@ -150,7 +80,8 @@ def make_plan(
         kernel: measure this one alone, wherever it runs; ``None``: the picked one in full, the others thinly.
 
     Raises:
-        InputError: a model without MLA, an unknown ``kernel``, or nothing that can be measured here.
+        InputError: a model without MLA, an unknown ``kernel``, a GPU without a bf16 peak, or nothing that can be
+            measured here.
     """
     mla = model.mla
     if mla is None:
@@ -159,6 +90,7 @@ def make_plan(
         raise InputError(
             f"no kernel is named {shown(kernel)}; there are {', '.join(kernels)}", nearest(kernel, kernels)
         )
+    gpu.peak_flop_per_s("bf16")
     planner = _Planner(mla, gpu, device, kernels, pick, kernel)
     grid = FULL if kind == "full" else QUICK
     cases = tuple(dict.fromkeys((*planner.decode_cases(grid), *planner.crossover_cases(grid))))
@@ -177,7 +109,7 @@ def make_plan(
         cases=tuple(order),
         skipped=skipped,
         pool_pages=_pool_pages(order),
-        estimate_s=CEILINGS_S + CHECKS_S * len({case.kernel for case in order}) / 4 + sum(map(planner.cost_s, order)),
+        estimate_s=planner.costs.estimate_s(order),
         budget_s=grid.budget_s,
     )
 
@@ -185,22 +117,6 @@ def make_plan(
 def ranks_heads(mla: MLA) -> tuple[int, ...]:
     """Heads per rank at TP 1, 2, 4 and 8, as far as they divide, most first."""
     return tuple(mla.heads // tp for tp in (1, 2, 4, 8) if mla.heads % tp == 0)
-
-
-def case_work(case: Case, mla: MLA) -> Work:
-    """The case as the cost model counts it."""
-    return Work(
-        queries=case.queries,
-        context=case.context,
-        row_bytes=_row_bytes(case.cache, mla),
-        batch=case.batch,
-        tp=mla.heads // case.heads,
-    )
-
-
-@remembered
-def _row_bytes(layout: str, mla: MLA) -> int:
-    return latent_row_bytes(load_layout(layout), mla)
 
 
 def _pool_pages(cases: Sequence[Case]) -> dict[str, int]:
@@ -218,6 +134,7 @@ class _Planner:
     ) -> None:
         self.mla, self.gpu, self.device = mla, gpu, device
         self.kernels, self.pick, self.only = kernels, pick, kernel
+        self.costs = Costs(mla, gpu, device, kernels)
         self._refused: dict[tuple[str, str], Skipped] = {}
 
     def decode_cases(self, grid: Grid) -> Iterator[Case]:
@@ -225,7 +142,8 @@ class _Planner:
         heads = ranks_heads(self.mla)
         yield from self._taken((*grid.decode.cells(heads), *grid.between.cells(heads)), "bf16", "bf16")
         for dtype, cache, axes in (("fp16", "bf16", grid.fp16), ("bf16", "fp8", grid.fp8)):
-            yield from self._taken(axes.cells(heads), dtype, cache)
+            if self._has_peak(dtype):
+                yield from self._taken(axes.cells(heads), dtype, cache)
         if self.only is None:
             for name in self.kernels:
                 for cell in grid.others.cells(heads):
@@ -245,6 +163,16 @@ class _Planner:
                 yield from (replace(case, scope="absorbed") for case in self._taken((cell,), "bf16", "bf16"))
                 for name in ("naive", "naive_in_place"):
                     yield Case(scope="naive", kernel=name, dtype="bf16", cache="bf16", **cell)
+
+    def _has_peak(self, dtype: str) -> bool:
+        """Whether there is a bound to compare with; without one every cell of the dtype is left out, and told."""
+        if dtype in self.gpu.peak_tflops:
+            return True
+        reason = f"{self.gpu.name} gives no {dtype} peak: there is no bound to compare with"
+        self._refused["every kernel", reason] = Skipped(
+            kernel="every kernel", case=f"{EVERY_CELL} of {dtype}", reason=reason
+        )
+        return False
 
     def _taken(self, cells: Sequence[Mapping[str, int]], dtype: str, cache: str) -> Iterator[Case]:
         """The cells with the kernel that takes each; those that none takes are noted."""
@@ -277,46 +205,18 @@ class _Planner:
     def fitting(self, cases: Sequence[Case], free_bytes: int) -> tuple[list[Case], list[Skipped]]:
         """The cases that fit the memory, and those that do not, with what they need."""
         usable = max(free_bytes - RESERVE_BYTES, 0)
-        cached = [case for case in cases if self.cache_bytes(case) <= usable * POOL_SHARE.get(case.cache_dtype, 0.0)]
+        cached = [
+            case for case in cases if self.costs.cache_bytes(case) <= usable * POOL_SHARE.get(case.cache_dtype, 0.0)
+        ]
         pools = 0
         for dtype, pages in _pool_pages(cached).items():
-            pools += pages * PAGE * _row_bytes("fp8" if dtype == "fp8" else "bf16", self.mla)
+            pools += pages * PAGE * row_bytes_of("fp8" if dtype == "fp8" else "bf16", self.mla)
         room = usable - pools
-        kept = [case for case in cached if self.working_bytes(case) <= room]
+        kept = [case for case in cached if self.costs.working_bytes(case) <= room]
         chosen = set(kept)
         return kept, [self._too_large(case, free_bytes) for case in cases if case not in chosen]
 
     def _too_large(self, case: Case, free_bytes: int) -> Skipped:
-        need = (self.cache_bytes(case) + self.working_bytes(case)) / 2**30
+        need = (self.costs.cache_bytes(case) + self.costs.working_bytes(case)) / 2**30
         reason = f"too little memory: {need:.1f} GiB beside the other caches, {free_bytes / 2**30:.1f} GiB free"
         return Skipped(kernel=case.kernel, case=str(case), reason=reason)
-
-    def cache_bytes(self, case: Case) -> int:
-        """Bytes of the pages that the case's requests own."""
-        return case.pages * PAGE * _row_bytes(case.cache, self.mla)
-
-    def working_bytes(self, case: Case) -> int:
-        """Bytes that the case takes besides the cache: activations, the splits' partial outputs, expanded keys."""
-        kernels = self._timed(case)
-        if case.scope == "naive":
-            up, attention = kernels
-            return COPIES * int(up.activation_bytes) + int(attention.activation_bytes) + int(up.weight_bytes)
-        activations = sum(int(kernel.activation_bytes + kernel.weight_bytes) for kernel in kernels)
-        splits = self.kernels[case.kernel].schedule(case.shape(self.mla), self.device).splits
-        partial = splits * case.batch * case.queries * case.heads * (self.mla.kv_lora_rank + 1) * 4
-        return activations + (partial if splits > 1 else 0)
-
-    def _timed(self, case: Case) -> tuple[Kernel, ...]:
-        """The kernels that the case runs, as the cost model counts them."""
-        path = PATHS["naive" if case.scope == "naive" else "absorbed"](self.mla, case_work(case, self.mla))
-        return path if case.scope != "attention" else tuple(kernel for kernel in path if kernel.name == "attention")
-
-    def cost_s(self, case: Case) -> float:
-        """What timing the case takes: whole and parts (as long again), each warmed up, captured and repeated."""
-        calls, long_runs = {"attention": (1, 1), "absorbed": (4, 2), "naive": (5 + CANDIDATES, 2)}[case.scope]
-        path = self._timed(case)
-        dtype = case.dtype if case.dtype in self.gpu.peak_tflops else next(iter(self.gpu.peak_tflops))
-        run = 1.5 * float(path_bound_s(path, datasheet_ceilings(self.gpu, dtype))) + 15e-6
-        runs = min(60.0, max(float(REPLAYS), MOST_MEASURED_S / run))
-        chosen = CANDIDATES * CHOOSING_RUNS * run if case.scope == "naive" else 0.0
-        return calls * (CELL_S + runs * FLUSH_S) + long_runs * runs * run + chosen

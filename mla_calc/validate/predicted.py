@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..hardware.calibration import Estimate, Unknown
+from ..hardware.latency import Estimate, Unknown
 from .estimate import estimate_row, is_held_out
 from .operands import OUR_KERNELS
 from .recorded import Recorded
@@ -19,7 +19,8 @@ class Prediction:
 
     time_s: float
     constant_s: float
-    """The part that does not grow with the FLOPs and bytes that the roofline counts: t0 and the merge of splits."""
+    """The part that does not grow with the FLOPs and bytes that the roofline counts: t0, the merge of splits, and what
+    a whole path takes beyond its parts."""
     memory_s: float
     """What memory takes where it binds; of a path, over its kernels."""
     compute_s: float
@@ -69,10 +70,11 @@ def _prediction(item: Recorded, kernel: str, run: str | None) -> Prediction | No
     if isinstance(found, Unknown):
         return None
     parts = (found,) if isinstance(found, Estimate) else tuple(part for _, part in found.parts)
+    beyond_s = 0.0 if isinstance(found, Estimate) else found.boundary_s
     fits = [part.calibration.fit for part in parts if part.calibration.run == run]
     return Prediction(
         time_s=found.seconds,
-        constant_s=sum(part.t0_s + part.combine_s for part in parts),
+        constant_s=sum(part.t0_s + part.combine_s for part in parts) + beyond_s,
         memory_s=sum(part.memory_s for part in parts if part.memory_s > part.compute_s),
         compute_s=sum(part.compute_s for part in parts if part.compute_s >= part.memory_s),
         kernel=kernel,

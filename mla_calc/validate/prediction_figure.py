@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LAUNCH_FLOOR_US = 10.0
-"""What the smallest decode calls take whatever they read: drawn for reference, not a figure of the run."""
 LABELS_AT = 0.6
-"""The ratio beside which the lines of constant time have their labels."""
+"""The ratio beside which the line of a constant time has its label."""
 MARKER_AREA = 17.0
 """Square points: small, since a full run has thousands of cells."""
 SEEN_ALPHA = 0.25
@@ -130,10 +128,10 @@ def _time_lines(axes: Axes, run: Run, what: str) -> None:
         for share in (1 - P90_APE, 1 + P90_APE):
             axes.plot([low, high], [low * share, high * share], color=SOFT, linewidth=0.8, linestyle=(0, (1, 2)))
     note(axes, f"line: measured = {what}", (0.985, 0.44), (0, 0), "right", "center", INK, fractions=(True, True))
-    for value, label in _floors(run):
-        if low < value < high:
-            axes.axhline(value, color=SOFT, linestyle=DASHES, linewidth=1.2, zorder=2)
-            note(axes, label, (1, value), (-4, 3), "right", "bottom", SOFT, fractions=(True, False))
+    empty = _empty_us(run)
+    if empty and low < empty < high:
+        axes.axhline(empty, color=SOFT, linestyle=DASHES, linewidth=1.2, zorder=2)
+        note(axes, _empty_label(empty), (1, empty), (-4, 3), "right", "bottom", SOFT, fractions=(True, False))
     axes.set(xlim=(low, high), ylim=(low, high))
 
 
@@ -153,11 +151,11 @@ def _bound_ratio_lines(axes: Axes, run: Run, labelled: bool) -> None:
     axes.axhline(1, color=INK, linewidth=1.3, zorder=2)
     if labelled:
         note(axes, "1: at the bound", (1, 1), (-2, -4), "right", "top", INK, fractions=(True, False))
-    for at, (value, label) in enumerate(_floors(run)):
-        side, offset = ("right", -6) if at else ("left", 6)  # the first is the greater one, and lies to the right
-        axes.plot([low, high], [value / low, value / high], color=SOFT, linestyle=DASHES, linewidth=1.2, zorder=2)
+    empty = _empty_us(run)
+    if empty:
+        axes.plot([low, high], [empty / low, empty / high], color=SOFT, linestyle=DASHES, linewidth=1.2, zorder=2)
         if labelled:
-            note(axes, label.partition(":")[0], (value / LABELS_AT, LABELS_AT), (offset, 0), side, "center", SOFT)
+            note(axes, _empty_label(empty), (empty / LABELS_AT, LABELS_AT), (10, 0), "left", "center", SOFT)
     axes.set(xlim=(low, high), ylim=(bottom, top))
 
 
@@ -174,13 +172,13 @@ def _estimate_ratio_lines(axes: Axes, labelled: bool) -> None:
     axes.set_ylim(1 - reach, 1 + reach)
 
 
-def _floors(run: Run) -> list[tuple[float, str]]:
-    """The greater one first."""
-    found = [(LAUNCH_FLOOR_US, f"{LAUNCH_FLOOR_US:g} µs: launch and latency")]
-    if run.ceilings.launch_s:
-        empty = run.ceilings.launch_s * 1e6
-        found.append((empty, f"{empty:.3g} µs: an empty kernel"))
-    return sorted(found, reverse=True)
+def _empty_us(run: Run) -> float | None:
+    """What an empty kernel took in this run."""
+    return run.ceilings.launch_s * 1e6 if run.ceilings.launch_s else None
+
+
+def _empty_label(empty_us: float) -> str:
+    return f"{empty_us:.3g} µs: an empty kernel"
 
 
 def _cell_legend(figure: Figure, cells: Sequence[Compared], prediction: Axis) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..data import kind_of, parse_yaml, read_mapping
 from ..errors import InputError
-from ..hardware.calibration import Calibration
+from ..hardware.calibration import Boundary, Calibration
 from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import GPU
 from ..report.record import plain
@@ -21,23 +21,30 @@ from ..schema import build
 
 SECTIONS = {
     "calibration": "# Written by `mla-calc validate --calibrate`: fitted to the runs named, see docs/cost-model.md",
+    "boundaries": "# Written by `mla-calc validate --calibrate`: measured in the runs named, see docs/cost-model.md",
     "crossovers": "# Written by `mla-calc validate --calibrate`: measured in the runs named, see docs/cost-model.md",
 }
 """What is written, each under a line that says so."""
 WIDTH = 110
 
-Kept = TypeVar("Kept", Calibration, Crossovers)
+Kept = TypeVar("Kept", Calibration, Boundary, Crossovers)
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
-def write_calibration(path: Path, calibrations: Sequence[Calibration], crossovers: Sequence[Crossovers] = ()) -> None:
-    """Put what a run gave into the GPU preset at ``path``: constants in place of older ones of the same kernels,
-    crossovers in place of older ones of the same geometry, dtype and cache.
+def write_calibration(
+    path: Path,
+    calibrations: Sequence[Calibration],
+    crossovers: Sequence[Crossovers] = (),
+    boundaries: Sequence[Boundary] = (),
+) -> None:
+    """Put what a run gave into the GPU preset at ``path``: constants in place of older ones of the same kernels and
+    paths, crossovers in place of older ones, each of the same attention, dtype and cache.
 
-    A section is written at the end of the file, or where it stands; the file is replaced in one step, and only
-    if what it then holds is a GPU preset with these records and otherwise what it held before.
+    A path whose parts are new and whose boundary is not loses the old one, which belongs to the old parts. A section
+    is written at the end of the file, or where it stands; the file is replaced in one step, and only if what it then
+    holds is a GPU preset with these records and otherwise what it held before.
 
     Raises:
         InputError: no file, one that is no GPU preset, or one whose sections cannot be told from the rest.
@@ -49,15 +56,24 @@ def write_calibration(path: Path, calibrations: Sequence[Calibration], crossover
     after = replace(
         before,
         calibration=_newer(before.calibration, calibrations),
+        boundaries=_newer(_of_old_parts(before.boundaries, calibrations), boundaries),
         crossovers=_newer(before.crossovers, crossovers),
     )
     text = path.read_bytes().decode("utf-8")
-    text = _with_section(text, "calibration", after.calibration)
-    if crossovers:
-        text = _with_section(text, "crossovers", after.crossovers)
+    for section in SECTIONS:
+        records = getattr(after, section)
+        if records != getattr(before, section) or (section == "calibration"):
+            text = _with_section(text, section, records)
     _check(path, text, after)
-    with replacing(path) as temporary:
+    with replacing(path, "--calibrate") as temporary:
         temporary.write_bytes(text.encode())
+
+
+def _of_old_parts(known: Sequence[Boundary], found: Sequence[Calibration]) -> list[Boundary]:
+    """Boundaries of paths none of whose own parts is calibrated anew."""
+    measured = {(item.path, item.kernel, item.dtype, item.cache, *item.widths[:2]) for item in found}
+    widths = ((item, (str(item.kv_lora_rank), str(item.qk_rope_head_dim))) for item in known)
+    return [item for item, own in widths if (item.path, item.kernel, item.dtype, item.cache, *own) not in measured]
 
 
 def _newer(known: Sequence[Kept], found: Sequence[Kept]) -> tuple[Kept, ...]:
@@ -73,11 +89,13 @@ def _preset(path: Path) -> GPU:
     return build(GPU, mapping, str(path))
 
 
-def _with_section(raw: str, section: str, records: Sequence[Calibration | Crossovers]) -> str:
+def _with_section(raw: str, section: str, records: Sequence[Calibration | Boundary | Crossovers]) -> str:
     """The text with these records under ``section``."""
     newline = "\r\n" if "\r\n" in raw else "\n"
     lines = [line for record in records for line in _lines(record)]
     head, tail = _around_section(raw, section, newline)
+    if not lines:
+        return head + tail
     return head + newline.join([SECTIONS[section], f"{section}:", *lines]) + newline + tail
 
 
@@ -111,7 +129,7 @@ def _check(path: Path, text: str, expected: GPU) -> None:
         )
 
 
-def _lines(record: Calibration | Crossovers) -> list[str]:
+def _lines(record: Calibration | Boundary | Crossovers) -> list[str]:
     """A record in a few lines: one for each field, longer ones folded; a list of records in lines of their own."""
     fields = {key: value for key, value in plain(record).items() if value not in (None, [])}
     lines: list[str] = []
@@ -141,7 +159,7 @@ def _folded(line: str) -> list[str]:
 def _flow(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items() if item is not None) + "}"
+        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items() if item not in (None, [])) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_flow(item) for item in value) + "]"
     if isinstance(value, str):

@@ -11,14 +11,27 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
+from pydantic import Strict
 
 from ..schema import STRICT, Dimension, Large, Text
 
 SCHEMA: Literal["mla-calc/validate-run/1"] = "mla-calc/validate-run/1"
 
+EVERY_CELL = "every cell"
+"""The case of a :class:`Skipped` that stands for all cells of its kernel: none of them was timed."""
+CTRL_C = "Ctrl-C"
+"""What :attr:`Run.stopped` says of a run that its user stopped."""
+NAIVE_TOLERANCE = 1e-2
+"""Most that the attention of a naive row may be off (``Row.relative_error``): its keys and values are rounded."""
+
 Scope = Literal["attention", "absorbed", "naive"]
 """What a row timed: the attention kernel alone, or one of the cost model's two paths from end to end."""
-Micros = Annotated[float, Gt(0)]
+Micros = Annotated[float, Strict(), Gt(0)]
+Real = Annotated[float, Strict()]
+"""A number: no text of one, and neither true nor false."""
+Rate = Annotated[float, Strict(), Gt(0)]
+Whole = Annotated[int, Strict()]
+Truth = Annotated[bool, Strict()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +58,23 @@ class Row:
     repeats: Dimension | None = None
     splits: Dimension | None = None
     """Pieces that the context of a request was cut into, where the kernel says."""
-    picked: bool | None = None
+    picked: Truth | None = None
     """Whether the kernel is the one that the choice between ours takes; ``None`` where there is no such choice."""
-    order: Annotated[int, Ge(0)] | None = None
+    order: Annotated[int, Strict(), Ge(0)] | None = None
     """Position in the shuffled order of measurement."""
     parts_us: Mapping[Text, Micros] = field(default_factory=dict)
     """A path's kernels timed alone, by the cost model's names (``q_fold``, ``attention``, ``v_up``;
     ``up_proj``, ``assemble``, ``attention``). They need not add up to the whole."""
     detail: Text | None = None
     """Which implementation was the fastest, where several were tried (torch's attention backends)."""
+    relative_error: Real | None = None
+    """Of the implementation that ran, against float64, where it was compared in the cell itself: naive rows, at most
+    :data:`NAIVE_TOLERANCE`. Our own kernels are checked before any timing (:attr:`Run.checks`)."""
+    dropped: Mapping[Text, Text] = field(default_factory=dict)
+    """Implementations that were tried in the cell and dropped, and why."""
+    uncaptured: Text | None = None
+    """Why the call, or one of its parts, was timed without a CUDA graph: launches are in its times. Such a row is
+    shown; no fit, no estimate's error and no crossover is made from it. ``None``: all were captured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +83,10 @@ class Telemetry:
 
     __pydantic_config__ = STRICT
 
-    sm_mhz: int | None = None
-    memory_mhz: int | None = None
-    power_w: float | None = None
-    temperature_c: int | None = None
+    sm_mhz: Whole | None = None
+    memory_mhz: Whole | None = None
+    power_w: Real | None = None
+    temperature_c: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +108,7 @@ class Machine:
     torch: Text
     triton: Text
     python: Text
-    forced: bool = False
+    forced: Truth = False
     """``--force``: the device is not the GPU that the run was asked for."""
 
 
@@ -97,32 +118,32 @@ class MeasuredCeilings:
 
     __pydantic_config__ = STRICT
 
-    copy_bytes_per_s: float | None = None
+    copy_bytes_per_s: Rate | None = None
     """Device-to-device copy, counting bytes read and bytes written."""
-    read_bytes_per_s: float | None = None
-    gemm_flop_per_s: Mapping[Text, float] = field(default_factory=dict)
+    read_bytes_per_s: Rate | None = None
+    gemm_flop_per_s: Mapping[Text, Rate] = field(default_factory=dict)
     """Best matrix product by dtype, over the shapes in ``gemm_shapes``."""
-    gemm_shapes: Mapping[Text, tuple[int, int, int]] = field(default_factory=dict)
+    gemm_shapes: Mapping[Text, tuple[Dimension, Dimension, Dimension]] = field(default_factory=dict)
     """The (m, n, k) that was the best, by dtype."""
-    sustained_gemm_flop_per_s: Mapping[Text, float] = field(default_factory=dict)
+    sustained_gemm_flop_per_s: Mapping[Text, Rate] = field(default_factory=dict)
     """The best product after seconds of nothing else, at the end of the run: at the clocks that power leaves it."""
-    launch_s: float | None = None
+    launch_s: Rate | None = None
     """An empty kernel in a replayed graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One comparison with float64, made before any timing."""
+    """One comparison with float64, made before any timing; also one that could not be made, which is not correct."""
 
     __pydantic_config__ = STRICT
 
     kernel: Text
     case: Text
     """What was drawn: ``bf16 h=16 Q=2 ragged``."""
-    relative_error: float | None
+    relative_error: Real | None
     """Frobenius, against float64; ``None`` where the output held NaN or the kernel failed."""
-    tolerance: float
-    correct: bool
+    tolerance: Real
+    correct: Truth
     message: Text | None = None
 
 
@@ -145,7 +166,7 @@ class Geometry:
 
     model: Text
     kv_lora_rank: Dimension
-    qk_rope_head_dim: Annotated[int, Ge(0)]
+    qk_rope_head_dim: Annotated[int, Strict(), Ge(0)]
     qk_nope_head_dim: Dimension
     v_head_dim: Dimension
 
@@ -161,12 +182,14 @@ class Run:
     """UTC start and GPU: ``20261130T013000Z-h200``."""
     started: Text
     finished: Text | None = None
-    """``None``: the run was stopped (Ctrl-C, out of memory) and holds what was measured until then."""
+    """``None``: the run was stopped, or is a checkpoint, and holds what was measured until then."""
+    stopped: Text | None = None
+    """What stopped it: :data:`CTRL_C`, or the last words of a device that failed; ``None``: nothing did."""
     version: Text
     """This tool's version."""
     plan: Text
     """``quick`` or ``full``."""
-    seed: int
+    seed: Whole
     machine: Machine
     geometry: Geometry
     ceilings: MeasuredCeilings

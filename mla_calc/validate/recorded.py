@@ -6,24 +6,26 @@ bounds a row; of a CSV, which names the cache, it is found by operands.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
 
-from ..costs.layouts import Layout, latent_row_bytes, load_layout
-from ..data import looks_like_path, read_text
+from ..costs.layouts import Layout, latent_row_bytes
+from ..data import read_text
 from ..errors import InputError, shown
 from ..hardware.gpu import GPU
-from ..hardware.load import gpu_of_device, load_gpu
 from ..models.attention import MLA, Model
 from ..models.load import load_model
+from ..report import format as fmt
 from ..schema import MAX_DIMENSION, build
 from ..sizes import parse_count
 from .operands import products_of
 from .record import Geometry, MeasuredCeilings, Row, Run
 from .recorded_csv import FILLED_BY, Line, Lines, number, read_lines
-from .store import check_row, run_of_text
+from .recorded_names import GpuOfLines, Presets, forced_note, gpu_of_run
+from .store import MAX_RECORDING_BYTES, check_row, run_of_text
+from .timed import geometry_of, mla_of, rank_mla
 
 DEFAULT_MODEL = "dsv3"
 SCOPES = ("attention", "absorbed", "naive")
@@ -57,7 +59,7 @@ class Recorded:
     @property
     def mla(self) -> MLA:
         """The model's attention with the heads that the row has: those of one rank, and any number."""
-        return replace(mla_of(self.model, self.where), heads=self.row.heads)
+        return rank_mla(self.geometry, self.row.heads)
 
     @property
     def geometry(self) -> Geometry:
@@ -74,6 +76,8 @@ class Recording:
     run: Run | None = None
     """``None``: a CSV, which has neither ceilings nor checks."""
     notes: tuple[str, ...] = ()
+    forced: bool = False
+    """Whether rows are compared with another GPU than theirs, by ``--force`` now or when they were measured."""
 
     @property
     def ceilings(self) -> MeasuredCeilings | None:
@@ -86,9 +90,10 @@ def read_recording(path: Path, fill: Fill) -> Recording:
 
     Raises:
         InputError: a file that cannot be read or understood, named by file and line; names that no preset has;
-            a column that is missing and that no option fills; a run of another GPU than ``fill.gpu``.
+            a column that is missing and that no option fills; rows of another GPU than ``fill.gpu`` without
+            ``fill.force``; more heads than the model has.
     """
-    text = read_text(path)
+    text = read_text(path, MAX_RECORDING_BYTES, "a recording")
     source = str(path)
     if path.suffix.lower() == ".json" or text.lstrip().startswith("{"):
         return recording_of_run(run_of_text(text, source), source, fill)
@@ -99,143 +104,97 @@ def recording_of_run(run: Run, source: str, fill: Fill) -> Recording:
     """The rows of a run of this tool, on the GPU that it was measured on.
 
     Raises:
-        InputError: no rows, names that no preset has, another GPU without ``fill.force``, or a model whose
-            attention is not the one that was measured.
+        InputError: no rows, names that no preset has, another GPU without ``fill.force``, a model whose
+            attention is not the one that was measured, or more heads than it has.
     """
     if fill.mma_dtype:
         raise InputError(f"--mma-dtype: {source} records the dtype of its products", "it is for a CSV")
     if not run.rows:
         raise InputError(f"{source}: the run holds no row: nothing was measured before it ended")
-    presets = _Presets()
-    gpu, notes = _gpu_of_run(run, source, fill, presets)
+    presets = Presets()
+    gpu, forced = gpu_of_run(run.machine, source, _options(fill, presets), presets, force=fill.force)
+    notes = [forced] if forced else []
     model = presets.model(fill.model or run.geometry.model, source)
-    if replace(geometry_of(model, source), model=run.geometry.model) != run.geometry:
-        raise InputError(
-            f"{source}: was measured with the attention of {run.geometry.model}; {model.name} has other widths",
-            "--model takes the model, or its YAML or config, that was measured",
-        )
+    _check_widths(run.geometry, model, source)
+    if model.name != run.geometry.model:
+        notes.append(f"Measured as {run.geometry.model}, compared as {model.name}: the widths are the same.")
     if fill.dtype:
         notes.append("--dtype is not used: every row of a run names its cache.")
     if run.finished is None:
-        notes.append(f"The run was stopped before its end: it holds the {len(run.rows):,} rows measured until then.")
-    rows = []
-    for index, row in enumerate(run.rows):
-        where = f"{source}: rows[{index}]"
-        rows.append(_recorded(row, gpu, model, presets.layout(row.cache, where), where))
-    return Recording(source=source, rows=tuple(rows), run=run, notes=(*notes, *run.notes))
-
-
-def mla_of(model: Model, where: str) -> MLA:
-    """The model's MLA shapes. Raises InputError for a model without a latent."""
-    if model.mla is None:
-        raise InputError(f"{where}: {model.name} has no latent (no kv_lora_rank): `validate` is about MLA")
-    return model.mla
-
-
-def geometry_of(model: Model, where: str) -> Geometry:
-    """The widths of the model's attention, as a run records them."""
-    mla = mla_of(model, where)
-    return Geometry(
-        model=model.name,
-        kv_lora_rank=mla.kv_lora_rank,
-        qk_rope_head_dim=mla.qk_rope_head_dim,
-        qk_nope_head_dim=mla.qk_nope_head_dim,
-        v_head_dim=mla.v_head_dim,
+        by = f" ({run.stopped})" if run.stopped else ""
+        held = fmt.counted(len(run.rows), "row")
+        notes.append(f"The run was stopped before its end{by}: it holds the {held} measured until then.")
+    uncaptured = sum(row.uncaptured is not None for row in run.rows)
+    if uncaptured:
+        notes.append(
+            f"Without a CUDA graph, launches in their times: {fmt.counted(uncaptured, 'row')}. They have bounds; no "
+            "estimate is judged or fitted by them, and no crossover is made from them."
+        )
+    places = [(row, f"{source}: rows[{index}]") for index, row in enumerate(run.rows)]
+    rows = tuple(_recorded(row, gpu, model, presets.layout(row.cache, where), where) for row, where in places)
+    return Recording(
+        source=source,
+        rows=rows,
+        run=run,
+        notes=(*notes, *_row_notes(rows), *run.notes),
+        forced=forced is not None,
     )
 
 
-_Preset = TypeVar("_Preset")
+def _options(fill: Fill, presets: Presets) -> GPU | None:
+    """The GPU of ``--gpu``, if it is given. What the options name is read whether rows need it or not.
+
+    Raises:
+        InputError: names that no preset has, in an option; no line of the file is to blame.
+    """
+    if fill.model:
+        mla_of(presets.model(fill.model), "--model")
+    if fill.dtype:
+        presets.layout(fill.dtype)
+    return presets.gpu(fill.gpu) if fill.gpu else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Presets:
-    """Presets by the names that rows have, each read once. Errors begin with the place of the row."""
-
-    known: dict[tuple[str, str], Any] = field(default_factory=dict)
-
-    def gpu(self, name: str, where: str = "") -> GPU:
-        return self._found("gpu", name, where, _gpu_named)
-
-    def model(self, name: str, where: str = "") -> Model:
-        return self._found("model", name, where, load_model)
-
-    def layout(self, name: str, where: str = "") -> Layout:
-        return self._found("dtype", name, where, load_layout)
-
-    def cell(self, line: Line, column: str, option: str | None) -> str:
-        """The name in a cell, or that of the option; a file's cell names a preset, an option may be a path."""
-        name = line.values.get(column) or option
-        if name is None:
-            raise InputError(f"{line.where}: {column} is empty", f"{FILLED_BY[column]} fills it")
-        if line.values.get(column) and (looks_like_path(name) or (name.lower() == "auto" and column == "gpu")):
-            raise InputError(f"{line.where}: {column} is {shown(name)}: the name of a preset is expected")
-        return name
-
-    def _found(self, kind: str, name: str, where: str, load: Callable[[str], _Preset]) -> _Preset:
-        found: _Preset | None = self.known.get((kind, name))
-        if found is None:
-            try:
-                found = self.known[kind, name] = load(name)
-            except InputError as error:
-                raise InputError(f"{where}: {error}" if where else str(error), error.hint) from None
-        return found
-
-
-def _gpu_named(name: str) -> GPU:
-    """A GPU by its preset's name or alias, or by the exact name that the runtime has for the device."""
-    try:
-        return load_gpu(name)
-    except InputError:
-        if looks_like_path(name) or name.strip().lower() == "auto":
-            raise
-        try:
-            return gpu_of_device(name.strip())
-        except InputError:
-            pass
-        raise
-
-
-def _gpu_of_run(run: Run, source: str, fill: Fill, presets: _Presets) -> tuple[GPU, list[str]]:
-    device = run.machine.device_name
-    notes = [f"FORCED: the run was made on {device}, which is not {run.machine.gpu}."] if run.machine.forced else []
-    if fill.gpu is None:
-        try:
-            return presets.gpu(run.machine.gpu, source), notes
-        except InputError as error:
-            raise InputError(str(error), "--gpu names its preset or YAML file") from None
-    asked = presets.gpu(fill.gpu)
-    if run.machine.gpu in (asked.name, *asked.aliases) or device in asked.device_names:
-        return asked, notes
-    if not fill.force:
+def _check_widths(measured: Geometry, model: Model, source: str) -> None:
+    own = geometry_of(model, source)
+    differ = [
+        f"{item.name} {getattr(measured, item.name)}, not {getattr(own, item.name)}"
+        for item in fields(Geometry)
+        if item.name != "model" and getattr(measured, item.name) != getattr(own, item.name)
+    ]
+    if differ:
         raise InputError(
-            f"--gpu {asked.name}: {source} was recorded on {device}, which is another GPU",
-            "--force compares them all the same, and the report says so",
+            f"{source}: was measured with other widths than those of {model.name}: {'; '.join(differ)}",
+            "--model takes the model, or its YAML or config, that was measured",
         )
-    return asked, [*notes, f"FORCED: rows measured on {device} are compared with the ceilings of {asked.name}."]
 
 
 def _recording_of_csv(text: str, source: str, fill: Fill) -> Recording:
     filled = frozenset(name for name in FILLED_BY if getattr(fill, name))
     read = read_lines(text, source, filled)
-    presets = _Presets()
-    rows = tuple(_csv_row(line, fill, presets) for line in read.lines)
-    return Recording(source=source, rows=rows, notes=tuple(_csv_notes(read, rows, fill)))
+    presets = Presets()
+    asked = _options(fill, presets)
+    gpus = GpuOfLines(presets, asked, fill.gpu, fills=not _named(read, "gpu"), force=fill.force)
+    rows = tuple(_csv_row(line, fill, presets, gpus) for line in read.lines)
+    notes = [forced_note(list(gpus.others), asked)] if asked and gpus.others else []
+    notes += [*_csv_notes(read, rows, fill), *_row_notes(rows)]
+    return Recording(source=source, rows=rows, notes=tuple(notes), forced=bool(gpus.others))
 
 
-def _csv_row(line: Line, fill: Fill, presets: _Presets) -> Recorded:
-    gpu = presets.gpu(presets.cell(line, "gpu", fill.gpu), line.where)
+def _csv_row(line: Line, fill: Fill, presets: Presets, gpus: GpuOfLines) -> Recorded:
+    gpu = gpus.of(line)
+    if fill.mma_dtype:
+        _check_peak(gpu, fill.mma_dtype, f"--mma-dtype {fill.mma_dtype}")
     model = presets.model(presets.cell(line, "model", fill.model or DEFAULT_MODEL), line.where)
     cache = presets.cell(line, "dtype", fill.dtype)
     layout = presets.layout(cache, line.where)
     mla = mla_of(model, line.where)
-    kernel = line.values["kernel"]
     row_bytes = _row_bytes(layout, mla, line.where)
     row = build(
         Row,
         {
-            "kernel": kernel,
+            "kernel": line.values["kernel"],
             "scope": _scope(line),
-            "dtype": fill.mma_dtype or products_of(cache, layout, row_bytes, mla, kernel, gpu),
+            "dtype": fill.mma_dtype or products_of(cache, layout, row_bytes, mla, gpu),
             "cache": layout.name,
             **{name: _count(line, name) for name in ("heads", "batch", "queries", "context")},
             "time_us": number(line.values["time_us"], line.where, "time_us"),
@@ -252,12 +211,44 @@ def _csv_row(line: Line, fill: Fill, presets: _Presets) -> Recorded:
 
 
 def _recorded(row: Row, gpu: GPU, model: Model, layout: Layout, where: str) -> Recorded:
+    _check_peak(gpu, row.dtype, where)
+    mla = mla_of(model, where)
+    if row.heads > mla.heads:
+        raise InputError(
+            f"{where}: {row.heads:,} heads are more than the {mla.heads:,} of {model.name}",
+            "heads are those of one rank; --model says whose attention it is",
+        )
+    row_bytes = _row_bytes(layout, mla, where)
+    return Recorded(row=row, gpu=gpu, model=model, layout=layout, row_bytes=row_bytes, where=where)
+
+
+def _check_peak(gpu: GPU, dtype: str, where: str) -> None:
     try:
-        gpu.peak_flop_per_s(row.dtype)
+        gpu.peak_flop_per_s(dtype)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    row_bytes = _row_bytes(layout, mla_of(model, where), where)
-    return Recorded(row=row, gpu=gpu, model=model, layout=layout, row_bytes=row_bytes, where=where)
+
+
+def _row_notes(rows: Iterable[Recorded]) -> list[str]:
+    """What is odd in rows: heads that no split of the model over ranks gives, and cells that stand twice."""
+    odd: dict[str, set[int]] = {}
+    cells: Counter[tuple[object, ...]] = Counter()
+    for item in rows:
+        row = item.row
+        heads = mla_of(item.model).heads
+        if heads % row.heads:
+            odd.setdefault(f"{heads:,} of {item.model.name}", set()).add(row.heads)
+        shape = (row.kernel, row.scope, row.dtype, row.cache, row.heads, row.batch, row.queries, row.context)
+        cells[item.gpu.name, item.model.name, *shape] += 1
+    notes = [
+        f"Heads that do not divide the {whole}, as those of one rank would: {', '.join(map(str, sorted(found)))}."
+        for whole, found in odd.items()
+    ]
+    twice = [count for count in cells.values() if count > 1]
+    if twice:
+        again = fmt.counted(sum(twice) - len(twice), "row")
+        notes.append(f"{again} of a cell that stood before: {fmt.counted(len(twice), 'cell')} count more than once.")
+    return notes
 
 
 def _row_bytes(layout: Layout, mla: MLA, where: str) -> int:
@@ -295,7 +286,7 @@ def _csv_notes(read: Lines, rows: tuple[Recorded, ...], fill: Fill) -> list[str]
         )
     notes += [
         f"{option} is not used: every row of the file names its own."
-        for name, option in (*FILLED_BY.items(), ("model", "--model"))
+        for name, option in (("dtype", FILLED_BY["dtype"]), ("model", "--model"))
         if getattr(fill, name) and _named(read, name)
     ]
     return notes

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import InputError, nearest, shown
+from .store import MAX_ROWS
 
 FILLED_BY = {"gpu": "--gpu", "dtype": "--dtype"}
 """Columns that an option fills where the file lacks them."""
 REQUIRED = ("gpu", "kernel", "dtype", "heads", "batch", "queries", "context", "time_us")
 OPTIONAL = ("scope", "model", "p10_us", "p90_us")
-MAX_ROWS = 100_000
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+")
 
@@ -46,7 +46,7 @@ def read_lines(text: str, source: str, filled: frozenset[str]) -> Lines:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip().lower() for name in next((line for line in reader if line), [])]
-        _check_header(header, source, filled)
+        _check_header(header, f"{source}:{reader.line_num}", filled)
         lines = tuple(_lines(reader, header, source))
     except csv.Error as error:
         raise InputError(f"{source}:{reader.line_num}: not valid CSV: {error}") from None
@@ -68,29 +68,34 @@ def number(text: str, where: str, column: str) -> float:
     return value
 
 
-def _check_header(header: list[str], source: str, filled: frozenset[str]) -> None:
+def _check_header(header: list[str], where: str, filled: frozenset[str]) -> None:
+    """``where`` is the header's file and line."""
     known = (*REQUIRED, *OPTIONAL)
+    if header and header[0].startswith("#"):
+        raise InputError(f"{where}: is a comment, where the header is expected; a CSV has none")
     if len(header) == 1 and header[0] not in known:
         separator = next((name for mark, name in ((";", "semicolons"), ("\t", "tabs")) if mark in header[0]), None)
         if separator:
-            raise InputError(f"{source}:1: the columns are separated by {separator}; commas are expected")
+            raise InputError(f"{where}: the columns are separated by {separator}; commas are expected")
     for name in known:
         if header.count(name) > 1:
-            raise InputError(f"{source}:1: has the column {name!r} more than once")
+            raise InputError(f"{where}: has the column {name!r} more than once")
     for name in REQUIRED:
         if name in header or name in filled:
             continue
         option = FILLED_BY.get(name)
         hint = f"{option} fills it for every row" if option else nearest(name, [other for other in header if other])
-        raise InputError(f"{source}:1: has no column {name!r}; {', '.join(REQUIRED)} are needed", hint)
+        raise InputError(f"{where}: has no column {name!r}; {', '.join(REQUIRED)} are needed", hint)
 
 
 def _lines(reader: Iterator[list[str]], header: list[str], source: str) -> Iterator[Line]:
     count = 0
+    start: int = reader.line_num + 1  # type: ignore[attr-defined]
     for values in reader:
+        where = f"{source}:{start}"  # the line that it begins in: a quoted value may hold line breaks
+        start = reader.line_num + 1  # type: ignore[attr-defined]
         if not values:
             continue
-        where = f"{source}:{reader.line_num}"  # type: ignore[attr-defined]
         count += 1
         if count > MAX_ROWS:
             raise InputError(f"{source}: more than {MAX_ROWS:,} rows")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
 from typing import overload
 
 from ..hardware.crossovers import Crossed, Crossovers
-from .crossing import met
-from .record import Row, Run
-
-Shape = tuple[int, int, int]
-"""Heads, context, batch: by these they are put in order."""
+from .crossing import Met, Pair, met, pairs_of
+from .record import Run
 
 
 def crossovers_of(run: Run, date: datetime.date) -> tuple[Crossovers, ...]:
@@ -20,55 +16,41 @@ def crossovers_of(run: Run, date: datetime.date) -> tuple[Crossovers, ...]:
     Queries are kept to four digits: more than a run repeats. Paths that did not cross where they were measured
     leave nothing.
     """
-    kinds = dict.fromkeys((row.dtype, row.cache) for row in run.rows if row.scope == "naive")
-    found = []
-    for dtype, cache in kinds:
-        at = _crossed([row for row in run.rows if (row.dtype, row.cache) == (dtype, cache)])
-        if at:
-            found.append(
-                Crossovers(
-                    run=run.id,
-                    date=date,
-                    kv_lora_rank=run.geometry.kv_lora_rank,
-                    qk_rope_head_dim=run.geometry.qk_rope_head_dim,
-                    qk_nope_head_dim=run.geometry.qk_nope_head_dim,
-                    v_head_dim=run.geometry.v_head_dim,
-                    dtype=dtype,
-                    cache=cache,
-                    at=at,
-                )
+    kinds: dict[tuple[str, str], list[Crossed]] = {}
+    for pair in pairs_of(run.rows):
+        times = met(pair)
+        if times.measured_queries is not None:
+            kinds.setdefault((pair.place.dtype, pair.place.cache), []).append(
+                _crossed(pair, times, times.measured_queries)
             )
-    return tuple(found)
+    return tuple(
+        Crossovers(
+            run=run.id,
+            date=date,
+            kv_lora_rank=run.geometry.kv_lora_rank,
+            qk_rope_head_dim=run.geometry.qk_rope_head_dim,
+            qk_nope_head_dim=run.geometry.qk_nope_head_dim,
+            v_head_dim=run.geometry.v_head_dim,
+            dtype=dtype,
+            cache=cache,
+            at=tuple(at),
+        )
+        for (dtype, cache), at in kinds.items()
+    )
 
 
-def _crossed(rows: Sequence[Row]) -> tuple[Crossed, ...]:
-    absorbed = _by_shape(row for row in rows if row.scope == "absorbed")
-    found = []
-    for name in sorted({row.kernel for row in rows if row.scope == "naive"}):
-        naive = _by_shape(row for row in rows if row.scope == "naive" and row.kernel == name)
-        for shape in sorted(naive.keys() & absorbed.keys()):
-            times = met(absorbed[shape], naive[shape])
-            if times.measured_queries is not None:
-                heads, context, batch = shape
-                found.append(
-                    Crossed(
-                        naive=name,
-                        heads=heads,
-                        batch=batch,
-                        context=context,
-                        queries=_four_digits(times.measured_queries),
-                        low=_four_digits(times.low),
-                        high=_four_digits(times.high),
-                    )
-                )
-    return tuple(found)
-
-
-def _by_shape(rows: Iterable[Row]) -> Mapping[Shape, list[Row]]:
-    found: dict[Shape, list[Row]] = {}
-    for row in rows:
-        found.setdefault((row.heads, row.context, row.batch), []).append(row)
-    return found
+def _crossed(pair: Pair, times: Met, queries: float) -> Crossed:
+    return Crossed(
+        naive=pair.name,
+        heads=pair.place.heads,
+        batch=pair.place.batch,
+        context=pair.place.context,
+        queries=_four_digits(queries),
+        low=_four_digits(times.low),
+        high=_four_digits(times.high),
+        crossed_again=times.crossed_again,
+        last_queries=_four_digits(times.last_queries),
+    )
 
 
 @overload

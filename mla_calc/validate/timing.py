@@ -104,7 +104,6 @@ def time_call(
     stream: Stream,
     flush: Callable[[], object] | None,
     repeats: int | None = None,
-    capture: bool = True,
 ) -> Timing:
     """Time ``call``, which launches work on the device and waits for nothing.
 
@@ -114,19 +113,17 @@ def time_call(
         flush: makes the L2 cold; runs before each repeat, in stream order, outside the events. ``None``: the L2
             stays as the repeat before left it.
         repeats: how many; ``None``: at least 7, up to 60, until 30 ms are measured.
-        capture: False times the call as it is launched.
 
     Raises:
         whatever ``call`` raises; torch.cuda.OutOfMemoryError where a graph needs memory that is not there.
     """
     call()
     stream.wait()
-    replay, uncaptured = call, None if capture else "timed as launched"
-    if capture:
-        try:
-            replay = stream.capture(call)
-        except NotCapturableError as error:
-            uncaptured = f"no CUDA graph ({error}): launches are in the times"
+    replay, uncaptured = call, None
+    try:
+        replay = stream.capture(call)
+    except NotCapturableError as error:
+        uncaptured = f"no CUDA graph ({error}): launches are in the times"
     for _ in range(_WARM):
         replay()
     taken = _take(replay, stream, flush, min(repeats or _FIRST, _FIRST))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..report import format as fmt
-from .compare import Compared, Comparison, errors_of
+from .compare import Compared, Comparison, errors_over
 
 MEDIAN_APE = 0.05
 """Half of all decode cells within 5 %: cards of one kind and heat alone move a time by that much."""
@@ -27,7 +27,7 @@ TOLERANCES = (
     Tolerance(
         quantity="bound_violations", limit=0, why="a datasheet's bound holds for every kernel, or our counts are wrong"
     ),
-    Tolerance(quantity="incorrect_kernels", limit=0, why="the time of a wrong result says nothing"),
+    Tolerance(quantity="incorrect_or_unchecked_kernels", limit=0, why="the time of a wrong result says nothing"),
     Tolerance(quantity="decode_median_ape", limit=MEDIAN_APE, why="cards and heat alone move a time by as much"),
     Tolerance(quantity="decode_p90_ape", limit=P90_APE, why="the steps between two waves of blocks cost no more"),
 )
@@ -48,7 +48,10 @@ class Verdict:
 
 
 def judge(comparison: Comparison) -> Verdict:
-    """The verdict on a comparison. What was not recorded or not calibrated is said and does not fail it."""
+    """The verdict on a comparison. What was not recorded or not calibrated is said and does not fail it.
+
+    A run of this tool records the checks of its own kernels: there, one without a check fails.
+    """
     findings = (_bounds(comparison), _correctness(comparison), *_estimates(comparison))
     return Verdict(
         passed=all(holds for holds, _ in findings),
@@ -70,21 +73,23 @@ def _bounds(comparison: Comparison) -> Finding:
 
 def _correctness(comparison: Comparison) -> Finding:
     wrong = [kernel.name for kernel in comparison.kernels if kernel.correct is False]
-    if wrong:
-        return False, f"wrong results: {', '.join(wrong)}"
+    missing = [kernel.name for kernel in comparison.kernels if kernel.must and kernel.correct is None]
+    if wrong or missing:
+        found = (("wrong results", wrong), ("no check of results", missing))
+        return False, "; ".join(f"{what}: {', '.join(names)}" for what, names in found if names)
     right = [kernel for kernel in comparison.kernels if kernel.correct]
     if not right:
         return True, "correctness is not recorded and not judged"
     unknown = [kernel.name for kernel in comparison.kernels if kernel.correct is None]
-    more = f"; not checked: {', '.join(unknown)}" if unknown else ""
+    more = f"; none recorded of {', '.join(unknown)}" if unknown else ""
     return True, f"{fmt.counted(len(right), 'kernel')} right against float64{more}"
 
 
 def _estimates(comparison: Comparison) -> tuple[Finding, ...]:
     rows, what = judged_rows(comparison)
-    errors = errors_of(rows)
-    if errors.median_ape is None or errors.p90_ape is None:
-        return ((True, "no decode row has an estimate by its own kernel's calibration: none is judged"),)
+    errors = errors_over(rows)
+    if errors is None:
+        return ((True, f"{what}: none is judged"),)
     found = (("median", errors.median_ape, MEDIAN_APE), ("90th percentile", errors.p90_ape, P90_APE))
     return tuple(
         (
@@ -95,15 +100,28 @@ def _estimates(comparison: Comparison) -> tuple[Finding, ...]:
     )
 
 
+def faults_of_run(comparison: Comparison) -> tuple[str, ...]:
+    """What does not hold whatever the estimates are: times below a bound, kernels wrong or unchecked."""
+    return tuple(reason for holds, reason in (_bounds(comparison), _correctness(comparison)) if not holds)
+
+
 def judged_rows(comparison: Comparison) -> tuple[Sequence[Compared], str]:
-    """The decode rows whose estimate is judged: those that the calibration did not see, where that is recorded."""
+    """The decode rows whose estimate is judged, and what they are or, where there are none, why.
+
+    They are those that the calibration did not see; where it is of another run, it saw none of them.
+    """
     own = [
         item
         for item in comparison.rows
-        if item.is_decode and item.prediction and item.prediction.kernel == item.row.kernel
+        if item.is_decode and item.is_judged and item.prediction and item.prediction.kernel == item.row.kernel
     ]
-    held_out = [item for item in own if item.prediction and item.prediction.held_out]
-    return (held_out, "held-out decode row") if held_out else (own, "decode row")
+    if not own:
+        return (), "no decode row has an estimate by its own kernel's calibration"
+    unseen = [item for item in own if item.is_unseen]
+    if not unseen:
+        return (), "every decode row with an estimate is one that its fit was made from"
+    held_out = any(item.prediction and item.prediction.held_out for item in unseen)
+    return unseen, "held-out decode row" if held_out else "decode row"
 
 
 def _percent(value: float) -> str:

@@ -65,6 +65,33 @@ def test_flops_shows_estimates_beside_bounds(cli: Any, card: Path) -> None:
     assert answer.results["lower_estimate"] == "absorbed"
 
 
+def test_a_boundary_is_a_part_below_zero(cli: Any, card: Path) -> None:
+    preset = yaml.safe_load(card.read_text())
+    before = cli(f"flops --model dsv3 --gpu {card} -f json").results["absorbed"]["estimate_s"]
+    preset["boundaries"] = [
+        {
+            "path": "absorbed",
+            "kernel": "ours",
+            "dtype": "bf16",
+            "cache": "bf16",
+            "us": -3.5,
+            **WIDTHS,
+            "qk_nope_head_dim": 128,
+            "v_head_dim": 128,
+            "run": "20261130T013000Z-h200",
+            "date": "2026-11-30",
+            "fit": {"seed": 1, "holdout": 0.3, "rows": 40},
+        }
+    ]
+    card.write_text(yaml.safe_dump(preset, sort_keys=False))
+    found = cli(f"flops --model dsv3 --gpu {card} -f json").results["absorbed"]
+    assert found["estimate_s"] == pytest.approx(before - 3.5e-6)
+    assert found["estimated"]["parts"][-1]["name"] == "boundary"
+    text = cli(f"flops --model dsv3 --gpu {card}").out
+    (line,) = [line for line in text.splitlines() if "absorbed: boundary" in line]
+    assert line.split() == ["absorbed:", "boundary", "-3.5", "us"]
+
+
 def test_the_table_has_a_column_of_estimates(cli: Any, card: Path) -> None:
     text = cli(f"flops --model dsv3 --gpu {card}").out
     header = next(line for line in text.splitlines() if "FLOP/B" in line)
@@ -155,7 +182,7 @@ def test_crossover_without_a_calibration(cli: Any) -> None:
 def test_the_csv_has_the_estimates(cli: Any, card: Path) -> None:
     header, first = cli(f"crossover --model dsv3 --gpu {card} -f csv").out.splitlines()[:2]
     row = dict(zip(header.split(","), first.split(","), strict=True))
-    assert row["estimated.searched_to_queries"] == "1024"
+    assert row["estimated.theirs.searched_to_queries"] == "1024"
     assert "absorbed.estimate_s" in cli(f"flops --model dsv3 --gpu {card} --batch 1,2 -f csv").out
 
 
@@ -193,7 +220,8 @@ def measured(tmp_path: Path) -> Path:
 def test_a_measured_crossover_stands_beside_the_others(cli: Any, measured: Path) -> None:
     line = f"crossover --model dsv3 --gpu {measured} --tp 8"
     answer = cli(f"{line} -f json")
-    expected = {**CROSSED, "tp": 8, "run": "20261130T013000Z-h200", "date": "2026-11-30"}
+    once = {"crossed_again": [], "last_queries": None}
+    expected = {**CROSSED, **once, "tp": 8, "run": "20261130T013000Z-h200", "date": "2026-11-30"}
     assert answer.results["measured"] == [expected, {**expected, "naive": "naive_in_place"}]
     assert "No measured crossover" not in answer.out
     (found,) = cli(f"{line} --dtype fp8 -f json").results["measured"]
@@ -202,6 +230,34 @@ def test_a_measured_crossover_stands_beside_the_others(cli: Any, measured: Path)
     rows = text[text.index("Measured on this GPU") :].splitlines()[2:4]
     assert rows[0].split() == ["4,096", "8", "16", "1", "naive", "581.8", "574.4", "587.2"]
     assert "run 20261130T013000Z-h200 of 2026-11-30" in text.replace("\n", " ")
+
+
+def test_a_measured_crossover_that_is_not_the_last_says_so(cli: Any, measured: Path) -> None:
+    preset = yaml.safe_load(measured.read_text())
+    first, _, in_place = preset["crossovers"][0]["at"]
+    first |= {"crossed_again": [768], "last_queries": 901.5}
+    in_place |= {"crossed_again": [768, 1024]}
+    measured.write_text(yaml.safe_dump(preset, sort_keys=False))
+    line = f"crossover --model dsv3 --gpu {measured} --tp 8"
+    answer = cli(f"{line} -f json")
+    assert [(at["crossed_again"], at["last_queries"]) for at in answer.results["measured"]] == [
+        ([768], 901.5),
+        ([768, 1024], None),
+    ]
+    table = cli(line).out
+    rows = table[table.index("Measured on this GPU") :].splitlines()[1:4]
+    assert rows[0].split()[-2:] == ["not", "at"]
+    assert [row.split()[-2:] for row in rows[1:]] == [["587.2", "768"], ["768,", "1,024"]]
+    text = table.replace("\n", " ")
+    assert "first from 582 (naive, absorbed again at Q = 768 (naive from 902 on))" in text
+    for place in (
+        "naive, 16 heads, batch 1, context 4,096: at Q = 768 (naive from 902 on)",
+        "naive_in_place, 16 heads, batch 1, context 4,096: at Q = 768, 1,024, the most measured",
+    ):
+        assert place in text
+    assert "rossed more than once" not in cli(f"{line} --context 8k").out
+    header, row = cli(f"{line} -f csv").out.splitlines()[:2]
+    assert dict(zip(header.split(","), row.split(","), strict=True))["measured.naive.last_queries"] == "901.5"
 
 
 def test_several_points_have_those_that_were_measured(cli: Any, measured: Path) -> None:
@@ -254,8 +310,10 @@ def test_rows_of_a_batch_have_estimates_of_their_own(cli: Any, card: Path) -> No
         absorbed, naive = both_us(queries, 4096)
         assert row["absorbed_estimate_s"] == pytest.approx(absorbed * 1e-6)
         assert row["naive_estimate_s"] == pytest.approx(naive * 1e-6)
+        assert (row["absorbed_estimate_kernel"], row["naive_estimate_kernel"]) == ("ours", "theirs")
     assert again == first
     assert (beyond["absorbed_estimate_s"], beyond["naive_estimate_s"]) == (None, None)
+    assert (beyond["absorbed_estimate_kernel"], beyond["naive_estimate_kernel"]) == (None, None)
     assert beyond["absorbed_bound_s"] > 0
     notes = " ".join(json.loads(answer.out)["notes"])
     assert "100,001 is outside" in notes

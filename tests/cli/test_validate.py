@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,7 +91,7 @@ def test_every_key_is_there_whatever_is_known(published: Path, cli: Any) -> None
     document = json.loads(cli(f"validate {FILL} -f json --replay", str(published)).out)
     results = document["results"]
     assert document["schema"] == "mla-calc/validate/1"
-    nothing = {"count": 0, "median_ape": None, "mean_ape": None, "p90_ape": None}
+    nothing = {"count": 0, "median_ape": None, "mean_ape": None, "p90_ape": None, "median_error": None}
     estimate = results["estimate"]
     assert (estimate["all"], estimate["over_100us"], estimate["by_regime"]) == (nothing, nothing, [])
     assert any("No row has an estimate" in note for note in document["notes"])
@@ -130,8 +130,46 @@ def test_the_crossover_stands_beside_its_predictions(run_file: Callable[..., Pat
         q for q in range(1, 4097) if fixed * 4096 < dearer * (q * (4096 - q) + q * (q + 1) // 2) + fixed * q
     )
     assert found["flop_queries"] == expected
+    assert (found["dtype"], found["crossed_again"], found["last_queries"]) == ("bf16", [], None)
+    assert "rossed more than once" not in answer.out
     thresholds = {entry["threshold"] for entry in answer.results["engines"]}
     assert {1, 128, 512} <= thresholds
+
+
+def test_paths_that_cross_again_are_told(run_file: Callable[..., Path], cli: Any) -> None:
+    def at(queries: int) -> Row:
+        return next(row for row in paths() if (row.queries, row.scope) == (queries, "absorbed"))
+
+    naive = [replace(at(q), kernel="naive", scope="naive", queries=q, p10_us=None, p90_us=None) for q in (1, 16, 256)]
+    absorbed = [replace(row, scope="absorbed", kernel="hopper") for row in naive]
+    ratios = {1: 2.0, 16: 0.5, 256: 2.0}
+    naive = [replace(row, time_us=ratios[row.queries] * row.time_us) for row in naive]
+    path = run_file(*absorbed, *naive)
+    answer = cli("validate -f json --replay", str(path))
+    (found,) = answer.results["crossover"]
+    assert (found["measured_queries"], found["crossed_again"]) == (pytest.approx(4.0), [256])
+    assert found["last_queries"] is None
+    told = "naive, 16 heads, batch 1, context 4,096: at Q = 256, the most measured"
+    assert told in cli("validate --replay", str(path)).out.replace("\n", " ")
+
+
+def test_what_cells_dropped_and_how_they_were_timed_is_told(run_file: Callable[..., Path], cli: Any) -> None:
+    naive = a_row(kernel="naive", scope="naive", time_us=5000.0, relative_error=2e-3, dropped={"flash": "no backward"})
+    path = run_file(a_row(), naive, a_row(time_us=900.0, uncaptured="no CUDA graph (x): launches are in the times"))
+    results = cli("validate -f json --replay", str(path)).results
+    assert results["dropped"] == [
+        {"kernel": "naive", "implementation": "flash", "cells": 1, "reasons": ["no backward"]}
+    ]
+    kernels = {item["name"]: (item["checks"], item["correct"], item["must"]) for item in results["kernels"]}
+    assert kernels == {"hopper": (1, True, True), "naive": (1, True, False)}
+    assert [row["uncaptured"] is None for row in results["rows"]] == [True, True, False]
+    assert [row["relative_error"] for row in results["rows"]] == [None, 2e-3, None]
+    assert results["estimate"]["all"]["count"] == sum(
+        row["estimate_s"] is not None and row["uncaptured"] is None for row in results["rows"]
+    )
+    text = cli("validate --replay", str(path)).out
+    assert "no backward" in text
+    assert "Without a CUDA graph" in text
 
 
 def test_a_run_shows_what_it_records(run_file: Callable[..., Path], cli: Any) -> None:
@@ -308,7 +346,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Non
             "device": {"open_device": open_device},
             "kernels": {"KERNELS": {}, "pick": None},
             "measure": {"measure": measure},
-            "plan": {"make_plan": lambda kind, **options: (kind, options["seed"], options["kernel"])},
+            "plan": {"make_plan": lambda *_, **__: SimpleNamespace(cases=(1, 2), estimate_s=70.0)},
         }
         for name, members in stand_ins.items():
             module = ModuleType(f"mla_calc.validate.{name}")
@@ -332,6 +370,7 @@ def test_a_measuring_run_is_kept_and_compared(device: Callable[..., None], cli: 
     name = f"mla-calc-{run.id}.json"
     assert read_run(tmp_path / name) == run
     assert answer.err.splitlines() == [
+        "mla-calc: 2 cells, about 1 minute",
         "mla-calc: ceilings, 1",
         "mla-calc: cells, 2",
         f"mla-calc: the run is in {name}",
@@ -345,7 +384,7 @@ def test_record_names_the_file(device: Callable[..., None], cli: Any, tmp_path: 
 
 
 def test_an_interrupted_run_keeps_its_rows(device: Callable[..., None], cli: Any, tmp_path: Path) -> None:
-    run = a_run(*paths()[:3], finished=None, notes=("Stopped by Ctrl-C: the rows measured until then.",))
+    run = a_run(*paths()[:3], finished=None, stopped="Ctrl-C")
     device(run)
     answer = cli("validate --gpu h200 --record mine.json -f json")
     assert answer.code == 130
@@ -354,7 +393,7 @@ def test_an_interrupted_run_keeps_its_rows(device: Callable[..., None], cli: Any
 
 
 def test_a_run_interrupted_at_once_is_told(device: Callable[..., None], cli: Any, tmp_path: Path) -> None:
-    device(replace(a_run(), rows=(), finished=None, notes=("Stopped by Ctrl-C: the rows measured until then.",)))
+    device(replace(a_run(), rows=(), finished=None, stopped="Ctrl-C"))
     answer = cli("validate --gpu h200 --record mine.json")
     assert (answer.code, answer.out) == (130, "")
     assert "nothing was timed" in answer.err
@@ -364,7 +403,7 @@ def test_a_run_interrupted_at_once_is_told(device: Callable[..., None], cli: Any
 def test_an_interrupted_run_calibrates_nothing(device: Callable[..., None], cli: Any, tmp_path: Path) -> None:
     shutil.copy(presets_root() / "gpus" / "h200-sxm-141gb.yaml", tmp_path / "gpu.yaml")
     before = (tmp_path / "gpu.yaml").read_bytes()
-    device(a_run(*paths(), finished=None, notes=("Stopped by Ctrl-C.",)))
+    device(a_run(*paths(), finished=None, stopped="Ctrl-C"))
     answer = cli("validate --gpu h200 --calibrate gpu.yaml")
     assert answer.code == 130
     assert "gpu.yaml is left as it was" in answer.err
@@ -372,8 +411,13 @@ def test_an_interrupted_run_calibrates_nothing(device: Callable[..., None], cli:
 
 
 def test_a_lost_device_is_no_success(device: Callable[..., None], cli: Any) -> None:
-    device(a_run(finished=None, notes=("The GPU failed, and the run ended there: unspecified launch failure",)))
-    assert cli("validate --gpu h200").code == 1
+    failed = a_run(finished=None, stopped="unspecified launch failure", notes=("Ctrl-C was not pressed.",))
+    device(failed)
+    assert cli("validate --gpu h200 --record mine.json").code == 1
+    assert read_run(Path("mine.json")) == failed
+    answer = cli("validate -f json --replay mine.json")
+    assert answer.results["run"]["stopped"] == "unspecified launch failure"
+    assert "stopped before its end (unspecified launch failure)" in answer.out
 
 
 def test_what_the_device_refuses_is_one_line(device: Callable[..., None], cli: Any, tmp_path: Path) -> None:

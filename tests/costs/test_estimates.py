@@ -9,12 +9,22 @@ from typing import Any
 
 import pytest
 
+from mla_calc.costs import step_estimates
 from mla_calc.costs.estimated_crossover import estimated_crossover
-from mla_calc.costs.estimates import PathEstimate, estimate_path, implementation_kernels
+from mla_calc.costs.estimates import (
+    PARTS,
+    PathEstimate,
+    PathEstimator,
+    estimate_path,
+    implementation_kernels,
+    implementations,
+)
 from mla_calc.costs.flops import flops_cost, with_estimates
 from mla_calc.costs.paths import Work, absorbed_kernels
-from mla_calc.hardware.calibration import Calibration, Domain, Fit, Unknown
+from mla_calc.costs.step_estimates import Step
+from mla_calc.hardware.calibration import Boundary, Calibration, Domain, Fit, Tiling
 from mla_calc.hardware.gpu import GPU
+from mla_calc.hardware.latency import Unknown
 from mla_calc.hardware.load import load_gpu
 from tests.shapes import DSV3
 
@@ -130,6 +140,174 @@ def test_the_fastest_implementation_answers_unless_one_is_named() -> None:
     assert named.seconds - fastest.seconds == pytest.approx(20e-6)
 
 
+def test_the_naive_path_is_the_one_that_engines_run_unless_the_other_is_named() -> None:
+    """The one in place is 3 us faster here, and no engine runs it."""
+    other = [replace(item, kernel="naive_in_place", t0_us=((1, item.t0_us[0][1] - 1.5),)) for item in NAIVE]
+    for order in ((*NAIVE, *other), (*other, *NAIVE)):
+        usual, in_place = ask(card(*order), "naive"), ask(card(*order), "naive", kernel="naive_in_place")
+        assert isinstance(usual, PathEstimate)
+        assert isinstance(in_place, PathEstimate)
+        assert (usual.kernel, in_place.kernel) == ("naive", "naive_in_place")
+        assert usual.seconds - in_place.seconds == pytest.approx(3e-6)
+    assert isinstance(ask(card(*other), "naive"), Unknown)
+
+
+def ours(hopper_us: float, small_us: float) -> GPU:
+    parts = (
+        constants("absorbed", "attention", "hopper", hopper_us),
+        constants("absorbed", "attention", "small", small_us),
+    )
+    return card(ABSORBED[0], *parts, ABSORBED[2])
+
+
+@pytest.mark.parametrize(("hopper_us", "small_us"), [(5.0, 50.0), (50.0, 5.0)])
+def test_of_our_kernels_the_one_that_is_taken_is_estimated(hopper_us: float, small_us: float) -> None:
+    """Whichever is estimated to be the faster: 16 rows are small's up to 262,144 tokens, 64 up to 8,192."""
+    for queries, batch, context, taken in (
+        (1, 8, 32_768, "small"),
+        (1, 8, 32_832, "hopper"),
+        (4, 2, 4096, "small"),
+        (4, 2, 4160, "hopper"),
+    ):
+        work = replace(WORK, queries=queries, batch=batch, context=context)  # 16 heads a rank
+        found = ask(ours(hopper_us, small_us), "absorbed", work)
+        assert isinstance(found, PathEstimate)
+        assert found.kernel == taken
+        attention = found.part("attention")
+        assert attention
+        assert attention.t0_s * 1e6 == pytest.approx(hopper_us if taken == "hopper" else small_us)
+
+
+def test_another_kernel_does_not_stand_in_where_the_one_that_is_taken_was_not_measured() -> None:
+    gpu = ours(5, 50)
+    small = next(item for item in gpu.calibration if item.kernel == "small")
+    short = replace(small, domain=replace(DOMAIN, context=(64, 2048)))
+    gpu = replace(gpu, calibration=tuple(short if item is small else item for item in gpu.calibration))
+    found = ask(gpu, "absorbed", replace(WORK, queries=1))
+    assert isinstance(found, Unknown)
+    assert "small attention: context 4,096" in found.reason
+    assert isinstance(ask(gpu, "absorbed", replace(WORK, queries=1), kernel="hopper"), PathEstimate)
+
+
+def boundary(kernel: str, us: float, **changes: Any) -> Boundary:
+    widths = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
+    return Boundary(
+        path="absorbed",
+        kernel=kernel,
+        dtype="bf16",
+        cache="bf16",
+        run="run of wholes",
+        date=datetime.date(2026, 11, 30),
+        us=us,
+        fit=Fit(seed=1, holdout=0.3, rows=40),
+        **(widths | changes),
+    )
+
+
+def test_a_path_takes_its_boundary_beyond_its_parts() -> None:
+    bare = ask(card(*ABSORBED), "absorbed")
+    gpu = replace(card(*ABSORBED), boundaries=(boundary("other", -9.0), boundary("fast", -3.5)))
+    whole = ask(gpu, "absorbed")
+    assert isinstance(bare, PathEstimate)
+    assert isinstance(whole, PathEstimate)
+    assert whole.seconds - bare.seconds == pytest.approx(-3.5e-6)
+    assert whole.parts == bare.parts
+    assert "run of wholes" in {source.run for source in whole.sources}
+    cost, _ = with_estimates(flops_cost(DSV3, 61, WORK), gpu, DSV3, 61, WORK, dtype="bf16", cache="bf16")
+    assert cost.absorbed.estimated
+    told = {part.name: part.estimate_s for part in cost.absorbed.estimated.parts}
+    assert told["boundary"] == pytest.approx(-3.5e-6)
+    assert sum(told.values()) == pytest.approx(cost.absorbed.estimate_s)
+
+
+def test_a_boundary_saves_no_more_than_the_parts_wait_and_is_of_these_widths() -> None:
+    """t0 are 1, 10 and 2 us: what is left is the bound."""
+    gpu = replace(card(*ABSORBED), boundaries=(boundary("fast", -30.0),))
+    found = ask(gpu, "absorbed")
+    assert isinstance(found, PathEstimate)
+    bounds = [bound_s(kernel.flop, kernel.bytes) for kernel in absorbed_kernels(DSV3, WORK)]
+    assert found.seconds == pytest.approx(sum(bounds))
+    other = ask(replace(gpu, boundaries=(boundary("fast", -3.0, kv_lora_rank=256),)), "absorbed")
+    assert isinstance(other, PathEstimate)
+    assert other.seconds == pytest.approx(13e-6 + sum(bounds))
+
+
+def test_calibrations_of_other_widths_have_no_part_in_an_estimate() -> None:
+    """Neither their kernels nor the steps that they alone measured."""
+    narrow = [
+        replace(item, kernel="narrow", domain=replace(DOMAIN, kv_lora_rank=256))
+        for item in (*ABSORBED, constants("naive", "gather", "naive", 7), *NAIVE)
+    ]
+    gather = replace(constants("naive", "gather", "naive", 7), domain=replace(DOMAIN, kv_lora_rank=256))
+    gpu = card(*narrow, gather, *ABSORBED, *NAIVE)
+    for path in ("absorbed", "naive"):
+        both = ask(gpu, path), ask(card(*ABSORBED, *NAIVE), path)
+        assert isinstance(both[0], PathEstimate)
+        assert isinstance(both[1], PathEstimate)
+        assert both[0].kernel == both[1].kernel
+        assert both[0].seconds >= both[1].seconds
+    assert [item.name for item in implementation_kernels("naive", DSV3, WORK, "naive")] == list(PARTS["naive"])
+    assert [item.name for item in implementation_kernels("absorbed", DSV3, WORK, "fast")] == list(PARTS["absorbed"])
+    assert implementations(gpu, "absorbed", DSV3, dtype="bf16", cache="bf16") == ("fast",)
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+@pytest.mark.parametrize(("path", "kernel"), [("absorbed", None), ("naive", None), ("absorbed", "small")])
+def test_many_steps_are_estimated_as_one_by_one(
+    path: Any, kernel: str | None, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiled kernels and others, two calibrations of one, steps within, outside, and of no sense."""
+    monkeypatch.setattr(step_estimates, "FEW", few)
+    gpu = ours(5, 6)
+    tiled = [
+        replace(item, tiling=Tiling(tile_rows=64), combine=0.5, domain=replace(DOMAIN, queries=(1, 64)))
+        for item in gpu.calibration
+    ]
+    gpu = replace(gpu, calibration=(*tiled, *gpu.calibration, *NAIVE), boundaries=(boundary("hopper", -2.0),))
+    steps = [
+        Step(queries, context, batch, tp)
+        for queries in (1, 3, 64, 65, 300, 1024, 2000)
+        for context in (1, 100, 4096, 65536, 70_000, 1 << 40)
+        for batch in (1, 8, 9)
+        for tp in (1, 8)
+    ]
+    estimator = PathEstimator(gpu, path, DSV3, dtype="bf16", cache="bf16", kernel=kernel)
+    work = Work(queries=1, context=1, row_bytes=1152)
+    found = step_estimates.estimate_steps(estimator, steps, work)
+    known = 0
+    for step, item in zip(steps, found.found, strict=True):
+        one = estimator.at(replace(work, **step._asdict()))
+        if isinstance(one, PathEstimate):
+            assert item
+            assert (item.kernel, item.seconds) == (one.kernel, pytest.approx(one.seconds, rel=1e-12))
+            known += 1
+        else:
+            assert item is None
+            assert step_estimates.why_unknown(estimator, step, work) == one.reason
+    assert 20 < known < len(steps)
+    assert {source.run for source in found.sources} >= {f"run of {item.kernel}" for item in found.found if item}
+
+
+def test_a_crossover_of_each_naive_implementation() -> None:
+    """The one in place is faster, so that it overtakes earlier; both are found, as the engine's own first."""
+    other = [replace(item, kernel="naive_in_place", memory=((1, 2.0),), compute=((1, 2.0),)) for item in NAIVE]
+    work = Work(queries=1, context=1, row_bytes=1152)
+    found = estimated_crossover(
+        card(*ABSORBED, *NAIVE, *other), DSV3, work, [(4096, 1, 1), (8192, 8, 1)], dtype="bf16", cache="bf16"
+    ).by_context
+    assert [(item.context, item.tp, item.naive_kernel) for item in found] == [
+        (4096, 1, "naive"),
+        (4096, 1, "naive_in_place"),
+        (8192, 8, "naive"),
+        (8192, 8, "naive_in_place"),
+    ]
+    alone = estimated_crossover(card(*ABSORBED, *NAIVE), DSV3, work, [(4096, 1, 1)], dtype="bf16", cache="bf16")
+    assert found[0] == alone.by_context[0]
+    assert found[1].first_queries_naive_wins
+    assert found[0].first_queries_naive_wins
+    assert found[1].first_queries_naive_wins < found[0].first_queries_naive_wins
+
+
 def test_flops_has_estimates_beside_bounds() -> None:
     gpu = card(*ABSORBED, *NAIVE)
     plain = flops_cost(DSV3, 61, WORK)
@@ -190,3 +368,14 @@ def test_a_part_of_one_implementation_alone_is_no_others() -> None:
     assert isinstance(own, PathEstimate)
     assert (shared.kernel, own.kernel) == ("fast", "other")  # 10 + 1 against 10.5 + 1, and against 10.5 + 0.1
     assert shared.seconds - own.seconds == pytest.approx(0.4e-6)
+
+
+def test_many_points_cross_where_each_alone_does() -> None:
+    """Sixteen points are searched as arrays, one is not."""
+    gpu = replace(card(*ABSORBED, *NAIVE), boundaries=(boundary("fast", -2.0),))
+    work = Work(queries=1, context=1, row_bytes=1152)
+    points = [(context, tp, 1) for context in (128, 1024, 4096, 65536) for tp in (1, 2, 4, 8)]
+    found = estimated_crossover(gpu, DSV3, work, points, dtype="bf16", cache="bf16").by_context
+    for point, item in zip(points, found, strict=True):
+        assert estimated_crossover(gpu, DSV3, work, [point], dtype="bf16", cache="bf16").by_context == (item,)
+    assert len({item.first_queries_naive_wins for item in found}) > 4

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import datetime
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mla_calc.errors import InputError
-from mla_calc.hardware.calibration import (
-    Calibration,
-    Cell,
-    Domain,
-    Estimate,
-    Fit,
-    Tiling,
-    Unknown,
-    at,
-    estimate,
-    estimate_kernel,
-)
+from mla_calc.hardware.calibration import Calibration, Cell, Domain, Fit, Tiling
 from mla_calc.hardware.gpu import GPU
+from mla_calc.hardware.latency import Estimate, Unknown, at, estimate, estimate_kernel
 from mla_calc.hardware.lint import lint
-from mla_calc.hardware.schedule import plan_splits
+from mla_calc.hardware.schedule import merge_pages, plan_splits
 from mla_calc.report.record import plain
 from mla_calc.schema import build
 
@@ -275,3 +267,66 @@ def test_splits(batch: int, rows: int, pages: int, slots: int, expected: tuple[i
     found = plan_splits(batch, rows, pages, slots, tile_rows=64)
     assert (found.tiles, found.splits, found.pages_per_split, found.waves) == expected
     assert found.steps == expected[2] * expected[3]
+
+
+def test_a_merge_that_counts_its_bytes_splits_less() -> None:
+    """32 requests of 4 x 64 rows over 2,048 keys on 132 slots, in pages by hand.
+
+    128 blocks: 1 split is 1 wave of 32 pages and 3 of overhead, 35.02; 4 splits are 4 waves of 8 + 3, 44.08. With 3
+    queries there are 96 blocks: 1 split 35.02, 4 splits 3 waves of 11, 33.08. Counting half of the merge's bytes adds
+    0.5 * 32 * 192 * 513 * 8 / (132 * 64 * 576 * 2) = 1.295 pages a split.
+    """
+    assert plan_splits(32, 256, 32, 132, 64).splits == 1
+    assert plan_splits(32, 192, 32, 132, 64).splits == 4
+    pages = merge_pages(0.5, 32, 192, 132, 512, 64)
+    assert pages == pytest.approx(0.5 * 32 * 192 * 513 * 8 / (132 * 64 * 576 * 2))
+    assert plan_splits(32, 192, 32, 132, 64, merged_pages=pages).splits == 1
+    assert merge_pages(0.0, 32, 192, 132, 512, 64) == 0
+
+
+def test_a_calibration_keeps_the_schedule_that_it_was_measured_with() -> None:
+    """5 requests of 9 pages on 10 slots: 2 splits of 5 pages are 8.04, and 3.5625 for the bytes of their merge; 1 split
+    is 12.02."""
+    assert 2 * 5 * 64 * 513 * 8 / (10 * 64 * 576 * 2) == 3.5625
+    assert combine_s(replace(TILED, tiling=Tiling(tile_rows=64, merge=1.1))) > 0
+    assert combine_s(replace(TILED, tiling=Tiling(tile_rows=64, merge=1.2))) == 0
+    assert Tiling(tile_rows=64).merge == 0
+
+
+def combine_s(item: Calibration) -> float:
+    found = estimate(item, CELL, 10**8, 10**6, CARD)
+    assert isinstance(found, Estimate)
+    return float(found.combine_s)
+
+
+@pytest.mark.parametrize("merged", [0.0, 0.3])
+def test_many_calls_are_planned_as_one_by_one(merged: float) -> None:
+    rng = random.Random(2)
+    calls = [(rng.randint(1, 200), rng.randint(1, 9000), rng.randint(1, 1100)) for _ in range(300)]
+    batch, rows, pages = (np.array(axis) for axis in zip(*calls, strict=True))
+    found = plan_splits(batch, rows, pages, 132, 64, merged_pages=merged * batch)
+    for place, call in enumerate(calls):
+        one = plan_splits(*call, 132, 64, merged_pages=merged * call[0])
+        assert [getattr(found, name)[place] for name in ("tiles", "splits", "pages_per_split", "waves")] == [
+            one.tiles,
+            one.splits,
+            one.pages_per_split,
+            one.waves,
+        ]
+
+
+def test_the_same_kernel_with_other_widths_is_another_calibration() -> None:
+    narrow = replace(PLAIN, domain=replace(DOMAIN, kv_lora_rank=256))
+    assert narrow.key != PLAIN.key
+    assert replace(PLAIN, run="a newer run", domain=replace(DOMAIN, heads=(1, 8))).key == PLAIN.key
+    fold = replace(PLAIN, domain=replace(DOMAIN, v_head_dim=128))
+    assert fold.key != replace(PLAIN, domain=replace(DOMAIN, v_head_dim=192)).key
+
+
+def test_the_reason_is_of_the_calibration_with_these_widths() -> None:
+    """Whichever stands first in the preset, a cell beyond what was measured is told its own limits."""
+    narrow = replace(PLAIN, domain=replace(DOMAIN, kv_lora_rank=256))
+    for order in ((PLAIN, narrow), (narrow, PLAIN)):
+        found = ask(replace(CARD, calibration=order), cell=replace(CELL, context=2048))
+        assert isinstance(found, Unknown)
+        assert "context 2,048" in found.reason

@@ -151,4 +151,4 @@ def synthetic_run(**axes: tuple[int, ...]) -> Run:
 
 def synthetic_comparison(run: Run) -> Comparison:
     """``run`` compared as a real one is, with the made-up estimates."""
-    return compare(recording_of_run(run, "synthetic", Fill()), made_up_estimate)
+    return compare(recording_of_run(run, "synthetic", Fill(force=True)), made_up_estimate)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mla_calc.validate.compare import CACHE_HITS, L2_UNKNOWN, NOT_COMPUTED, NOT_MOVED, Compared, compare, errors_of
+from mla_calc.validate.compare import CACHE_HITS, L2_UNKNOWN, NOT_COMPUTED, NOT_MOVED, Compared, compare, errors_over
 from mla_calc.validate.predicted import Prediction
 from mla_calc.validate.record import Check, MeasuredCeilings, Row
 from mla_calc.validate.recorded import Fill, Recorded, read_recording
@@ -40,7 +40,7 @@ def attention(row: Row) -> tuple[int, int]:
 
 
 @given(
-    heads=st.integers(1, 200),
+    heads=st.integers(1, 128),
     batch=st.integers(1, 300),
     queries=st.integers(1, 64),
     prefix=st.integers(0, 10_000),
@@ -75,12 +75,13 @@ def test_whole_paths_are_sums_over_their_kernels() -> None:
 
 
 def test_fp8_rows_of_an_unknown_kernel_are_bound_by_the_fp8_peak(tmp_path: Any) -> None:
-    lines = ("h200,flashmla,fp8,128,128,1,4096,900", "h200,hopper,fp8,128,128,1,4096,900")
-    theirs, ours = compare(read_recording(csv_file(tmp_path, *lines), Fill()), nothing).rows
+    path = csv_file(tmp_path, "h200,flashmla,fp8,128,128,1,4096,900")
+    (theirs,) = compare(read_recording(path, Fill()), nothing).rows
     # 2 * 128 * 4096 * 128 * 1088 FLOP; both are bound by compute
     flop = 2 * 128 * 4096 * 128 * 1088
     assert theirs.bound_s == pytest.approx(flop / H200_FP8_PEAK)
-    assert ours.bound_s == pytest.approx(flop / H200_PEAK)
+    # a run says that its products were bf16 ones
+    assert compared(a_row(batch=128, cache="fp8", time_us=900.0)).bound_s == pytest.approx(flop / H200_PEAK)
 
 
 def test_the_measured_ceilings_are_of_the_same_products() -> None:
@@ -210,10 +211,36 @@ def test_errors_are_fractions_of_the_measured_time() -> None:
 
 def test_errors_of_one_row_and_of_none() -> None:
     (row,) = compare(recording(a_row(time_us=100.0)), by_share()).rows
-    single = errors_of([row])
+    single = errors_over([row])
+    assert single
     assert (single.count, single.p90_ape) == (1, pytest.approx(0.1))
-    none = compare(recording(a_row()), nothing).estimate
-    assert (none.count, none.median_ape, none.mean_ape, none.p90_ape) == (0, None, None, None)
+    found = compare(recording(a_row()), nothing)
+    assert (found.estimate, found.estimate_long, found.held_out, found.summaries[0].estimate) == (None,) * 4
+
+
+def test_rows_with_launches_in_their_times_are_compared_and_in_no_error() -> None:
+    rows = [a_row(time_us=100.0), a_row(time_us=10_000.0, uncaptured="no CUDA graph")]
+    found = compare(recording(*rows), by_share(held_out=True))
+    assert [item.estimate_s for item in found.rows] == pytest.approx([110e-6] * 2)
+    assert found.rows[1].bound_s > 0
+    for errors in (found.estimate, found.held_out, found.by_regime["memory"], found.summaries[0].estimate):
+        assert errors
+        assert (errors.count, errors.median_ape) == (1, pytest.approx(0.1))
+    assert found.estimate_long is None
+    assert any("launches in their times: 1 row" in note for note in recording(*rows).notes)
+
+
+def test_what_cells_dropped_is_summed_up() -> None:
+    reasons = ["relative error 3e-02", "relative error 4e-02", "relative error 3e-02", "not available"]
+    rows = [a_row(kernel="naive", scope="naive", dropped={"flash": reason}) for reason in reasons]
+    rows.append(a_row(kernel="naive", scope="naive", dropped={"cudnn": "no engine"}))
+    found = compare(recording(*rows), nothing).dropped
+    assert [(item.kernel, item.implementation, item.cells) for item in found] == [
+        ("naive", "cudnn", 1),
+        ("naive", "flash", 4),
+    ]
+    assert found[1].reasons[0] == "relative error 3e-02"
+    assert set(found[1].reasons) == set(reasons)
 
 
 @pytest.mark.parametrize(("constant_us", "regime"), [(54.0, "memory"), (56.0, "latency")])

@@ -9,21 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 
+from mla_calc.validate import check_cases as cases_module
 from mla_calc.validate import correctness
-from mla_calc.validate.correctness import (
-    Case,
-    check_cases,
-    draw_case,
-    gpu_cases,
-    interpreter_cases,
-    shape_of,
-)
+from mla_calc.validate.check_cases import Case, draw_case, gpu_cases, interpreter_cases, shape_cases, size_cases
+from mla_calc.validate.correctness import check_cases, path_check, shape_of
 from mla_calc.validate.kernels.shape import PAGE, Device, Shape
 from mla_calc.validate.record import Check, Geometry
 from mla_calc.validate.references import absorbed_reference
@@ -32,6 +27,15 @@ GEOMETRY = Geometry(model="small", kv_lora_rank=64, qk_rope_head_dim=16, qk_nope
 WIDE = replace(GEOMETRY, kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128)
 DEVICE = Device(sms=132, capability=(9, 0), shared_bytes=232_448)
 Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """The tensors are small: threads of several test processes would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def checks(
@@ -48,7 +52,7 @@ def checks(
     function = kernel
     return check_cases(
         ["fake"],
-        gpu_cases() if cases is None else cases,
+        shape_cases() if cases is None else cases,
         DEVICE,
         decode=decode,
         refusal=lambda *_: None,
@@ -86,7 +90,7 @@ def rounded(
     """As a kernel computes: products of the dtype's operands in float32, weights rounded to the dtype before theirs."""
     out = torch.zeros(*q.shape[:3], kv_lora_rank)
     for request, length in enumerate(lengths.tolist()):
-        rows = cache[table[request].long()].to(q.dtype).flatten(0, 1)[:length].float()
+        rows = cache[table[request, : -(-length // PAGE)].long()].to(q.dtype).flatten(0, 1)[:length].float()
         for i in range(q.shape[1]):
             seen = rows[: max(0, length - q.shape[1] + i + 1)]
             if len(seen):
@@ -185,7 +189,7 @@ BUGS: dict[Callable[..., Tensor | None], Callable[[Case], bool]] = {
     unwritten_head: lambda _: True,
     swapped_heads: lambda _: True,
     split_lost: lambda case: case.splits is not None and case.splits > 1,
-    nan_without_keys: lambda case: case.name == "empty request",
+    nan_without_keys: lambda case: 0 in case.lengths,
 }
 
 
@@ -193,7 +197,7 @@ BUGS: dict[Callable[..., Tensor | None], Callable[[Case], bool]] = {
 def test_a_planted_bug_fails_each_case_that_has_it_and_no_other(bug: Callable[..., Tensor | None]) -> None:
     hit = BUGS[bug]
     found = checks(bug)
-    expected = {case.label: not hit(case) for case in gpu_cases()}
+    expected = {case.label: not hit(case) for case in shape_cases()}
     assert {check.case: check.correct for check in found} == expected
     assert not all(expected.values())
     assert all(check.message for check in found if not check.correct)
@@ -204,7 +208,7 @@ def test_a_planted_bug_fails_each_case_that_has_it_and_no_other(bug: Callable[..
 def test_a_right_kernel_passes(kernel: Callable[..., Tensor], geometry: Geometry) -> None:
     found = checks(kernel, geometry=geometry)
     assert [check.case for check in found if not check.correct] == []
-    assert len(found) == len({check.case for check in found}) == len(gpu_cases())
+    assert len(found) == len({check.case for check in found}) == len(shape_cases())
     for check in found:
         assert check.relative_error is not None
         assert 0 < check.relative_error < check.tolerance  # outputs are rounded: never exact
@@ -213,7 +217,7 @@ def test_a_right_kernel_passes(kernel: Callable[..., Tensor], geometry: Geometry
 
 def test_the_tolerances() -> None:
     # of the issue: 3e-3 in bf16; an fp8 cache has the dtype of the products
-    found = checks(right, [*gpu_cases(), *interpreter_cases()])
+    found = checks(right, [*shape_cases(), *interpreter_cases()])
     assert {(check.case.split()[0], check.tolerance) for check in found} == {
         ("bf16", 3e-3),
         ("fp16", 1e-3),
@@ -262,7 +266,7 @@ def test_what_a_kernel_refuses_is_not_checked() -> None:
 
     found = check_cases(
         ["picky", "any"],
-        gpu_cases(),
+        shape_cases(),
         DEVICE,
         decode=lambda *_, out, **__: out,
         refusal=refusal,
@@ -271,28 +275,114 @@ def test_what_a_kernel_refuses_is_not_checked() -> None:
         geometry=GEOMETRY,
     )
     picky = [check for check in found if check.kernel == "picky"]
-    assert len(picky) == sum(case.dtype == "bf16" and case.heads >= 64 for case in gpu_cases())
-    assert len(found) - len(picky) == len(gpu_cases())
+    assert len(picky) == sum(case.dtype == "bf16" and case.heads >= 64 for case in shape_cases())
+    assert len(found) - len(picky) == len(shape_cases())
 
 
 @pytest.mark.parametrize("cases", [gpu_cases, interpreter_cases])
 def test_what_the_cases_span(cases: Callable[[], tuple[Case, ...]]) -> None:
     all_cases = cases()
-    lengths = {length for case in all_cases for length in case.keys()}  # noqa: SIM118
+    lengths = {length for case in all_cases for length in case.lengths}
     assert {0, 1, PAGE - 1, PAGE, PAGE + 1} <= lengths
     assert {1, 2, 4} <= {case.queries for case in all_cases}
     assert any(case.queries * case.heads > PAGE for case in all_cases)
     assert any(case.heads & (case.heads - 1) for case in all_cases)  # no power of two
     assert {1, None} < {case.splits for case in all_cases}
     assert {"fp8"} <= {case.cache_dtype for case in all_cases}
-    assert all(case.splits is None or case.splits <= -(-max(case.keys()) // PAGE) for case in all_cases)
-    assert all(length == 0 or length >= case.queries for case in all_cases for length in case.keys())  # noqa: SIM118
+    assert all(case.splits is None or case.splits <= -(-max(case.lengths) // PAGE) for case in all_cases)
+    assert any(0 < length < case.queries for case in all_cases for length in case.lengths)
+    assert any(case.no_pages for case in all_cases)
+
+
+def test_the_sizes_are_those_that_are_timed() -> None:
+    # grids.py: 65,536 keys, 128 requests, 1,024 queries, 131,072 pages of 64 rows of 576 values
+    sizes = size_cases()
+    assert max(length for case in sizes for length in case.lengths) == 65_536
+    assert {case.cache_dtype for case in sizes if max(case.lengths) > 65_000 and case.splits is None} == {"bf16", "fp8"}
+    assert max(case.splits or 0 for case in sizes) == 128
+    crowds = [case.lengths for case in sizes if len(case.lengths) == 128]
+    assert crowds
+    assert all(len(set(lengths)) > 100 for lengths in crowds)
+    assert {case.queries for case in sizes if case.queries >= 1000} == {1000, 1024}
+    assert any(0 < length < case.queries for case in sizes if case.queries >= 1000 for length in case.lengths)
+    assert [case.name for case in sizes if case.far]
+    assert cases_module.FAR_VALUES == 2**31
+
+
+@pytest.mark.parametrize("case", [case for case in size_cases() if not case.far], ids=lambda case: case.label)
+def test_a_right_kernel_passes_the_sizes(case: Case) -> None:
+    [check] = checks(right, [replace(case, heads=2)])
+    assert check.correct, check.message
+
+
+def wrapped(q: Tensor, cache: Tensor, table: Tensor, *rest: Tensor, **named: object) -> Tensor:
+    # what 32 bits make of a page behind 2^31 values: another one
+    first = len(cache) // 2
+    return right(q, cache, torch.where(table >= first, table - first, table), *rest, **named)  # type: ignore[arg-type]
+
+
+def test_pages_behind_the_others_are_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    # small here: 40 pages of NaN before the requests' own
+    monkeypatch.setattr(cases_module, "FAR_VALUES", 40 * PAGE * 80)
+    [case] = [case for case in size_cases() if case.far]
+    draw = draw_case(case, GEOMETRY, 1, "cpu")
+    assert draw.cache[:40].isnan().all()
+    assert int(draw.block_table.min()) >= 40
+    assert len(draw.cache) > 40 + 11 + 2  # 700 and 65 rows
+    [good], [bad] = checks(right, [case]), checks(wrapped, [case])
+    assert good.correct
+    assert not bad.correct
+
+
+def reads_unused_entries(
+    q: Tensor, cache: Tensor, table: Tensor, lengths: Tensor, *rest: Tensor, **named: object
+) -> Tensor:
+    cache.view(torch.uint8)[table.long()]  # prefetched, and not used: harmless where an entry names some page
+    return right(q, cache, table, lengths, *rest, **named)  # type: ignore[arg-type]
+
+
+def test_an_entry_that_is_no_page_is_met_in_its_own_cases_alone() -> None:
+    found = {check.case: check for check in checks(reads_unused_entries)}
+    expected = {case.label: not case.no_pages for case in shape_cases()}
+    assert {case: check.correct for case, check in found.items()} == expected
+    assert not all(expected.values())
+
+
+def test_a_cache_too_large_for_the_memory_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Case] = []
+    monkeypatch.setattr(correctness, "_own_checks", lambda _, cases, *__, **___: seen.extend(cases))
+    for free, far in ((17 << 30, True), (15 << 30, False)):
+        seen.clear()
+        correctness.run_checks([], DEVICE, torch_device="cpu", seed=0, geometry=WIDE, free_bytes=free)
+        assert any(case.far for case in seen) is far
+        assert len(seen) >= len(gpu_cases()) - 1
+
+
+@pytest.mark.parametrize(
+    ("error", "correct", "said"),
+    [(4e-3, True, None), (0.01, True, None), (0.011, False, "relative error 1.10e-02"), (float("nan"), False, "nan")],
+)
+def test_a_path_against_float64(error: float, correct: bool, said: str | None) -> None:
+    # 1e-2: keys, values and the folded query are rounded on the way
+    check = path_check("hopper bf16 h=16 b=1 Q=4 S=1024", lambda: error)
+    assert (check.kernel, check.correct, check.tolerance) == ("absorbed path", correct, 1e-2)
+    assert check.relative_error == (None if error != error else error)
+    assert (check.message is None) is (said is None)
+    assert said is None or said in (check.message or "")
+
+
+def test_a_path_that_raises_is_a_failed_check() -> None:
+    def fails() -> float:
+        raise RuntimeError("no kernel image\nand more")
+
+    check = path_check("small", fails)
+    assert (check.correct, check.relative_error, check.message) == (False, None, "RuntimeError: no kernel image")
 
 
 def test_what_is_drawn() -> None:
     case = Case(name="ragged", heads=3, queries=2, lengths=(1, 65, 0, 128))
     draw = draw_case(case, GEOMETRY, 7, "cpu")
-    assert draw.lengths.tolist() == [2, 65, 0, 128]
+    assert draw.lengths.tolist() == [1, 65, 0, 128]
     owned = torch.zeros(draw.cache.shape[:2], dtype=torch.bool)
     for request, length in enumerate(draw.lengths.tolist()):
         for row in range(length):
@@ -369,6 +459,8 @@ def test_our_kernels_on_a_gpu() -> None:
     from mla_calc.validate.kernels import KERNELS, device_of
 
     device = device_of(torch.empty(0, device="cuda"))
-    found = correctness.run_checks(list(KERNELS), device, torch_device="cuda", seed=3, geometry=WIDE)
+    found = correctness.run_checks(
+        list(KERNELS), device, torch_device="cuda", seed=3, geometry=WIDE, free_bytes=torch.cuda.mem_get_info()[0]
+    )
     assert [check for check in found if not check.correct] == []
     assert {check.kernel for check in found} >= {"small", "tile64"}

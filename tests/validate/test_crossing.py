@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mla_calc.validate.crossing import Crossing, crossing_of, crossings
+from mla_calc.validate.crossing import Crossing, crossed_again, crossing_of, crossings, last_crossing_of, pairs_of
 from mla_calc.validate.record import Row
 from tests.validate.runs import H200_BANDWIDTH, H200_PEAK, a_row, recorded
 
@@ -25,6 +26,7 @@ def path_rows(times: dict[str, dict[int, float]], spread: float | None = None, *
             batch=shape.get("batch", 1),
             context=shape.get("context", 4096),
             cache=shape.get("cache", "bf16"),
+            dtype=shape.get("dtype", "bf16"),
             queries=queries,
             time_us=time,
             p10_us=None if spread is None else time / spread,
@@ -129,6 +131,33 @@ def test_the_first_of_several_crossings_is_taken() -> None:
     assert crossing_of(points) == pytest.approx(2.0)
 
 
+def test_crossings_above_the_first_are_told() -> None:
+    points = [(1, 0.5), (4, -0.5), (16, -0.1), (64, 0.2), (256, -0.3)]
+    assert crossed_again(points) == (64,)
+    # from 64 to 256, 0.2 of 0.5 of the way over log Q
+    assert last_crossing_of(points) == pytest.approx(64 * 4**0.4)
+    assert crossed_again(points[:3]) == ()
+    assert (crossed_again(points[:4]), last_crossing_of(points[:4])) == ((64,), None)
+    # as fast is not faster; a path that begins faster crosses again too
+    assert crossed_again([(1, -0.5), (4, 0.0), (16, 0.3), (64, -0.1)]) == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("slower_at", "again", "last"),
+    [((), (), None), ((256,), (256,), 256 * 4**0.5), ((256, 1024), (256, 1024), None)],
+)
+def test_a_crossover_says_where_the_paths_crossed_again(
+    slower_at: tuple[int, ...], again: tuple[int, ...], last: float | None
+) -> None:
+    """Naive half as fast as absorbed at 1 and 16 queries, twice as fast from 64 on, but for some."""
+    slow = {1, 16, *slower_at}
+    times = {"hopper": dict.fromkeys(QUERIES, 100.0), "naive": {q: 200.0 if q in slow else 50.0 for q in QUERIES}}
+    found = only(path_rows(times))
+    assert found.measured_queries == pytest.approx(32.0)  # the geometric mean of 16 and 64
+    assert found.crossed_again == again
+    assert found.last_queries == (None if last is None else pytest.approx(last))
+
+
 def test_equal_times_are_the_crossing_itself() -> None:
     assert crossing_of([(1, 0.5), (8, 0.0), (64, -0.5)]) == pytest.approx(8.0)
     assert crossing_of([(1, 0.0), (8, 0.0)]) is None
@@ -149,6 +178,26 @@ def test_shapes_caches_and_naive_paths_are_apart() -> None:
             (16, 4096, 1, "fp8", "naive"): 60.0,
         }
     )
+
+
+def test_products_of_two_dtypes_never_meet() -> None:
+    """Rows of fp16 and of bf16 products have the same cache layout, bf16."""
+    rows = path_rows(growing(64.0)) + path_rows(growing(30.0), dtype="fp16")
+    assert {item.dtype: item.measured_queries for item in crossings(recorded(*rows))} == pytest.approx(
+        {"bf16": 64.0, "fp16": 30.0}
+    )
+    apart = path_rows({"hopper": growing(64.0)["hopper"]}) + path_rows({"naive": {1: 2.0}}, dtype="fp16")
+    assert crossings(recorded(*apart)) == ()
+    assert pairs_of(apart) == ()
+
+
+def test_rows_with_launches_in_their_times_are_not_compared() -> None:
+    fast = a_row(kernel="small", scope="absorbed", heads=16, batch=1, queries=256, time_us=1.0)
+    rows = [*path_rows(growing(64.0)), replace(fast, uncaptured="no CUDA graph (RuntimeError)")]
+    found = only(rows)
+    assert (found.absorbed, found.measured_queries) == (("hopper",), pytest.approx(64.0))
+    assert only([*path_rows(growing(64.0)), fast]).measured_queries is not None
+    assert "small" in only([*path_rows(growing(64.0)), fast]).absorbed
 
 
 def test_attention_rows_and_lone_paths_give_none() -> None:

@@ -13,8 +13,9 @@ import pytest
 from mla_calc.errors import InputError
 from mla_calc.hardware.gpu import GPU
 from mla_calc.hardware.load import load_gpu
-from mla_calc.validate import device
-from mla_calc.validate.device import Opened, open_device, telemetry
+from mla_calc.validate import device, nvidia_smi
+from mla_calc.validate.device import Opened, open_device
+from mla_calc.validate.nvidia_smi import telemetry
 from mla_calc.validate.record import Telemetry
 
 UUID = "0f5a4c1e-1111-2222-3333-444455556666"
@@ -63,7 +64,8 @@ def fake_torch(**changes: Any) -> Any:
 
 
 def modules(torch: Any = None, **others: Any) -> Callable[[str], Any]:
-    found = {"torch": torch or fake_torch(), "triton": SimpleNamespace(__version__="3.6.0"), **others}
+    measuring = {device.MEASURING: SimpleNamespace()}
+    found = {"torch": torch or fake_torch(), "triton": SimpleNamespace(__version__="3.6.0"), **measuring, **others}
 
     def find(name: str) -> Any:
         if isinstance(found[name], Exception):
@@ -160,6 +162,32 @@ def test_a_module_that_does_not_load_says_why(h200: GPU) -> None:
     text = refusal(h200, triton=broken)
     assert "triton, which cannot be imported" in text
     assert "libcudart.so.13" in text
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ModuleNotFoundError("No module named 'triton.experimental.gluon'"),
+        ImportError("cannot import name 'fence_async_shared' from 'triton.experimental.gluon.language.nvidia.hopper'"),
+        AttributeError("module 'triton.language.core' has no attribute '_aggregate'\nmore"),
+        TypeError("jit() got an unexpected keyword argument 'do_not_specialize'"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_a_triton_that_the_kernels_are_not_written_for(h200: GPU, fault: Exception) -> None:
+    text = refusal(h200, force=True, **{device.MEASURING: fault})
+    assert text.startswith("the kernels do not load with Triton '3.6.0' and torch '2.11.0+cu130': ")
+    assert f"{type(fault).__name__}: {str(fault)[:60].splitlines()[0]}" in text
+
+
+def test_what_is_loaded_is_what_a_run_measures_with() -> None:
+    import importlib
+
+    from mla_calc.validate import kernels
+
+    measuring = importlib.import_module(device.MEASURING)
+    assert measuring.absorbed_decode is kernels.absorbed_decode
+    assert measuring.CudaBench
 
 
 def test_a_torch_without_cuda(h200: GPU) -> None:
@@ -330,4 +358,4 @@ def test_a_missing_nvidia_smi_and_a_silent_one_answer_nothing(monkeypatch: pytes
 
     for fake in (missing, silent):
         monkeypatch.setattr(subprocess, "run", fake)
-        assert device.ask_smi(["--query-gpu=name"]) is None
+        assert nvidia_smi.ask_smi(["--query-gpu=name"]) is None

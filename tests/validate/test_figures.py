@@ -94,11 +94,10 @@ def test_rows_of_a_narrow_cache_are_hollow() -> None:
 def test_a_constant_time_is_a_line_in_every_panel() -> None:
     left, *ratios = DRAWINGS["bound"](RUN, COMPARISON).axes
     level = [line for line in left.lines if len(set(line.get_ydata())) == 1]
-    assert sorted(line.get_ydata()[0] for line in level) == pytest.approx([2.1, 10.0])
+    assert [line.get_ydata()[0] for line in level] == pytest.approx([2.1])  # the run's launch_s
     for axes in ratios:
         products = [{round(x * y, 9) for x, y in line.get_xydata()} for line in axes.lines]
-        assert {10.0} in products  # bound times (10 us over bound)
-        assert {2.1} in products
+        assert [found for found in products if len(found) == 1] == [{2.1}]  # bound times (2.1 us over bound)
         assert axes.get_xlim() == left.get_xlim()
 
 
@@ -208,6 +207,8 @@ def test_duels_are_naive_over_the_fastest_absorbed() -> None:
     ]
     assert duels(rows, "naive", 1) == [Duel(16, 4096, 64, 90 / 40)]
     assert duels(rows, "naive_in_place", 1) == [Duel(16, 4096, 64, 30 / 40)]
+    half = [replace(row, dtype="fp16") for row in rows if row.scope == "absorbed"]
+    assert duels([*half, *(row for row in rows if row.scope == "naive")], "naive", 1) == []
     assert Duel(16, 4096, 64, 90 / 40).text == "A 2.2"
     assert Duel(16, 4096, 64, 30 / 40).text == "N 1.3"
     assert Duel(16, 4096, 64, 31.2).text == "A 31"

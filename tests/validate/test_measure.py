@@ -14,6 +14,7 @@ import pytest
 
 from mla_calc.hardware.load import load_gpu
 from mla_calc.models.load import load_model
+from mla_calc.validate.case import Case
 from mla_calc.validate.device import Opened
 from mla_calc.validate.kernels.shape import Device
 from mla_calc.validate.measure import (
@@ -21,11 +22,22 @@ from mla_calc.validate.measure import (
     DeviceLostError,
     Progress,
     _State,
-    _Watchdog,
     measure,
 )
-from mla_calc.validate.plan import Case, Plan
-from mla_calc.validate.record import Check, Geometry, Machine, MeasuredCeilings, Row, Run, Skipped, Telemetry
+from mla_calc.validate.plan import Plan
+from mla_calc.validate.record import (
+    CTRL_C,
+    EVERY_CELL,
+    Check,
+    Geometry,
+    Machine,
+    MeasuredCeilings,
+    Row,
+    Run,
+    Skipped,
+    Telemetry,
+)
+from mla_calc.validate.watchdog import Watchdog
 
 CEILINGS = MeasuredCeilings(copy_bytes_per_s=4.2e12, gemm_flop_per_s={"bf16": 7e14})
 
@@ -71,12 +83,15 @@ class FakeBench:
 
     at: dict[int, Callable[[], None]] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    uncheckable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     log: list[str] = field(default_factory=list)
     timed: int = 0
 
-    def ceilings(self) -> MeasuredCeilings:
+    def ceilings(self) -> tuple[MeasuredCeilings, Sequence[str]]:
         self.log.append("ceilings")
-        return CEILINGS
+        return CEILINGS, self.notes
 
     def sustained(self, ceilings: MeasuredCeilings) -> MeasuredCeilings:
         self.log.append("sustained")
@@ -84,6 +99,10 @@ class FakeBench:
 
     def check(self, kernel: str) -> Sequence[Check]:
         self.log.append(f"check {kernel}")
+        if kernel in self.uncheckable:
+            raise CellFailedError("CalledProcessError: no Python.h")
+        if kernel in self.unchecked:
+            return []
         good = Check(kernel=kernel, case="bf16 h=16", relative_error=2e-3, tolerance=3e-3, correct=True)
         bad = Check(
             kernel=kernel, case="bf16 Q=2", relative_error=0.5, tolerance=3e-3, correct=False, message="error 0.5"
@@ -191,6 +210,35 @@ def test_a_kernel_whose_check_failed_is_not_timed_and_told() -> None:
     assert run.finished is not None
 
 
+@pytest.mark.parametrize(
+    ("bench", "said"),
+    [
+        (FakeBench(uncheckable=("two",)), "could not be made: CalledProcessError: no Python.h"),
+        (FakeBench(unchecked=("two",)), "takes none of the cases"),
+    ],
+)
+def test_a_kernel_that_was_not_checked_has_failed_and_is_not_timed(bench: FakeBench, said: str) -> None:
+    run = run_of(bench)
+    assert [row.kernel for row in run.rows] == ["one", "naive", "one"]
+    [failed] = [check for check in run.checks if not check.correct]
+    assert (failed.kernel, failed.relative_error) == ("two", None)
+    assert said in (failed.message or "")
+    told = run.skipped[-1]
+    assert (told.kernel, told.case) == ("two", EVERY_CELL)
+    assert said in told.reason
+
+
+def test_a_run_in_which_no_kernel_could_be_checked_says_so_in_its_checks() -> None:
+    run = run_of(FakeBench(uncheckable=("one", "two")))
+    assert [row.kernel for row in run.rows] == ["naive"]
+    assert [(check.kernel, check.correct) for check in run.checks] == [("one", False), ("two", False)]
+
+
+def test_notes_about_the_ceilings_are_the_runs() -> None:
+    run = run_of(FakeBench(notes=("No product of fp8 among the ceilings: RuntimeError: no",)), notes=("first",))
+    assert run.notes == ("first", "No product of fp8 among the ceilings: RuntimeError: no")
+
+
 def test_a_cell_without_memory_is_skipped_and_the_rest_goes_on() -> None:
     run = run_of(FakeBench(at={1: raising(CellFailedError("out of memory: tried to allocate 9 GiB"))}))
     assert [row.context for row in run.rows] == [1024, 1024, 4096, 8192]
@@ -204,6 +252,7 @@ def test_ctrl_c_keeps_the_rows_until_then(done: int) -> None:
     assert len(run.rows) == done
     assert run.finished is None
     assert "Ctrl-C" in run.notes[-1]
+    assert run.stopped == CTRL_C
     assert run.after is not None
     assert run.ceilings == CEILINGS
 
@@ -222,6 +271,56 @@ def test_a_lost_device_ends_the_run_and_keeps_the_rows() -> None:
     assert bench.timed == 4
     assert run.finished is None
     assert "illegal memory access" in run.notes[-1]
+    assert run.stopped == "CUDA error: an illegal memory access was encountered"
+
+
+class Pressed(Opened):
+    """Ctrl-C is pressed once more while nvidia-smi is asked for the last time."""
+
+    asked = 0
+
+    def telemetry(self) -> Telemetry:
+        Pressed.asked += 1
+        if Pressed.asked > 1:
+            raise KeyboardInterrupt
+        return Telemetry()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_ctrl_c_while_the_clocks_are_read_loses_nothing(first: bool) -> None:
+    Pressed.asked = 0
+    saved: list[Run] = []
+    fields = {name: getattr(opened(), name) for name in Opened.__dataclass_fields__}
+    bench = FakeBench(at={3: raising(KeyboardInterrupt())} if first else {})
+    run = measure(
+        plan_of(), load_gpu("h200"), load_model("dsv3"), opened=Pressed(**fields), bench=bench, checkpoint=saved.append
+    )
+    assert len(run.rows) == len(saved[-1].rows) == (3 if first else 5)
+    assert (run.stopped, run.finished is None, run.after) == (CTRL_C if first else None, first, None)
+
+
+def test_ctrl_c_while_the_rows_are_written_writes_them_again() -> None:
+    saved: list[Run] = []
+
+    def checkpoint(run: Run) -> None:
+        saved.append(run)
+        if len(saved) == 1:
+            raise KeyboardInterrupt
+
+    run = run_of(FakeBench(at={3: raising(KeyboardInterrupt())}), checkpoint=checkpoint)
+    assert [len(kept.rows) for kept in saved] == [3, 3]
+    assert run.stopped == CTRL_C
+
+
+def test_a_bench_that_cannot_be_set_up_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mla_calc.validate import bench as bench_module
+
+    def refuses(*_: Any) -> None:
+        raise CellFailedError("RuntimeError: CUDA error: out of memory")
+
+    monkeypatch.setattr(bench_module, "CudaBench", refuses)
+    run = measure(plan_of(), load_gpu("h200"), load_model("dsv3"), opened=opened())
+    assert (run.rows, run.finished, run.stopped) == ((), None, "RuntimeError: CUDA error: out of memory")
 
 
 def test_ceilings_that_cannot_be_measured_are_noted_and_the_cells_go_on() -> None:
@@ -233,8 +332,18 @@ def test_ceilings_that_cannot_be_measured_are_noted_and_the_cells_go_on() -> Non
 
 
 def test_a_defect_of_ours_is_not_swallowed() -> None:
+    saved: list[Run] = []
     with pytest.raises(TypeError, match="ours"):
-        run_of(FakeBench(at={0: raising(TypeError("ours"))}))
+        run_of(FakeBench(at={2: raising(TypeError("ours"))}), checkpoint=saved.append)
+    assert [len(run.rows) for run in saved] == [2]
+
+
+def test_a_record_that_cannot_be_written_hides_no_defect() -> None:
+    def full(_: Run) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(TypeError, match="ours"):
+        run_of(FakeBench(at={2: raising(TypeError("ours"))}), checkpoint=full)
 
 
 class Clock:
@@ -258,7 +367,7 @@ def test_rows_are_saved_every_five_seconds() -> None:
     saved: list[int] = []
     bench = FakeBench(at=dict.fromkeys(range(5), clock.passes(3.0)))
     run_of(bench, clock=clock, checkpoint=lambda run: saved.append(len(run.rows)))
-    assert saved == [2, 4]  # after 6 and 12 seconds
+    assert saved == [2, 4, 5]  # after 6 and 12 seconds, and in the end
 
 
 def test_what_the_time_leaves_out_is_told() -> None:
@@ -292,18 +401,19 @@ def test_the_watchdog_saves_the_rows_and_ends_what_hangs(capsys: pytest.CaptureF
         ended.set()
 
     state = _State(run_of(FakeBench()), saved.append, lambda: 0.0, 100.0)
-    with _Watchdog(0.05, state, end) as watchdog, watchdog.over("hopper h=16"):
+    with Watchdog(0.05, state.hung, end) as watchdog, watchdog.over("hopper h=16"):
         assert ended.wait(10)
     assert codes == [2]
     assert len(saved[0].rows) == 5
     assert "hopper h=16 did not end within 0.05 s" in saved[0].notes[-1]
+    assert saved[0].stopped
     assert capsys.readouterr().err.startswith("mla-calc: hopper h=16 did not end within 0.05 s")
 
 
 def test_the_watchdog_lets_work_be_that_ends() -> None:
     codes: list[int] = []
     state = _State(run_of(FakeBench()), None, lambda: 0.0, 100.0)
-    with _Watchdog(5.0, state, codes.append) as watchdog:
+    with Watchdog(5.0, state.hung, codes.append) as watchdog:
         for _ in range(3):
             with watchdog.over("short"):
                 pass
@@ -338,12 +448,18 @@ import torch
 from mla_calc.models.load import load_model
 from mla_calc.validate.bench import CudaBench
 from mla_calc.validate.kernels.shape import Device
-from mla_calc.validate.plan import Case, Plan
+from mla_calc.validate.case import Case
+from mla_calc.validate.plan import Plan
+from mla_calc.validate.timing import NotCapturableError
 from tests.validate.test_measure import opened
 
 
 class Stream:
+    graphs = True
+
     def capture(self, call):
+        if not self.graphs:
+            raise NotCapturableError("a wait")
         return call
 
     def mark(self):
@@ -368,6 +484,8 @@ cases = (
     case("absorbed", "small"),
     case("naive", "naive"),
     case("naive", "naive_in_place", batch=2),
+    case("absorbed", "small", context=60),
+    case("absorbed", "small", queries=2),
 )
 model = load_model("dsv3")
 widths = {"heads": 2, "kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 16, "v_head_dim": 16}
@@ -379,10 +497,19 @@ device = Device(sms=4, capability=(0, 0), shared_bytes=0, interpreted=True)
 bench = CudaBench(
     plan, model, replace(opened(), device=device), device=torch.device("cpu"), stream=Stream(), flush=lambda: None
 )
-rows = [bench.time(case) for case in cases]
+rows = [bench.time(case) for case in cases[:5]]
 tables = bench._cached(cases[0])[1].flatten().tolist()
 pool = bench._pool("fp16").float()
+paths = [bench._path_check(case) for case in bench._path_classes("small")]
+bench._stream.graphs = False
+launched = bench.time(cases[2]), bench.time(cases[0])
 print(json.dumps({
+    "errors": [row.relative_error for row in rows],
+    "dropped": [dict(row.dropped) for row in rows],
+    "uncaptured": [row.uncaptured for row in rows],
+    "launched": [row.uncaptured for row in launched],
+    "paths": [[path.kernel, path.case, path.correct, path.relative_error] for path in paths],
+    "classes": [str(case) for case in bench._path_classes("small")],
     "kernels": [row.kernel for row in rows],
     "scopes": [row.scope for row in rows],
     "parts": [sorted(row.parts_us) for row in rows],
@@ -418,6 +545,18 @@ def test_every_kind_of_case_runs_on_the_tensors_of_the_bench() -> None:
     assert all(splits >= 1 for splits in found["splits"][:3])
     assert found["splits"][3:] == [None, None]
     assert all(found["detail"][3:])  # which attention was the fastest
+    assert found["detail"][:3] == found["errors"][:3] == found["uncaptured"][:3] == [None] * 3
+    assert all(0 < error < 1e-2 for error in found["errors"][3:])
+    assert found["dropped"] == [{}] * 5
+    why = "no CUDA graph (a wait): launches are in the times"
+    assert found["launched"] == [f"{why}; q_fold: {why}; attention: {why}; v_up: {why}", why]
+    # of each count of queries the shortest
+    assert sorted(found["classes"]) == [
+        "absorbed small fp16 h=2 b=1 Q=2 S=70",
+        "absorbed small fp16 h=2 b=1 Q=3 S=60",
+    ]
+    assert sorted(found["paths"])[0][:3] == ["absorbed path", "small fp16 h=2 b=1 Q=2 S=70", True]
+    assert all(correct and 0 < error < 1e-2 for _, _, correct, error in found["paths"])
     assert len(found["pages"]) == len(set(found["pages"])) == 4  # 2 requests of 70 rows
     assert found["pages"] != sorted(found["pages"])
     assert found["finite"]
@@ -426,12 +565,13 @@ def test_every_kind_of_case_runs_on_the_tensors_of_the_bench() -> None:
 
 @pytest.mark.gpu
 def test_a_short_run_on_this_gpu_is_whole_and_above_its_bounds() -> None:
-    from mla_calc.costs.paths import PATHS, path_bound_s
+    from mla_calc.costs.paths import path_bound_s
     from mla_calc.hardware.load import detected_gpu
     from mla_calc.hardware.roofline import datasheet_ceilings
     from mla_calc.validate.device import open_device
     from mla_calc.validate.kernels import KERNELS, pick
-    from mla_calc.validate.plan import case_work, make_plan
+    from mla_calc.validate.plan import make_plan
+    from mla_calc.validate.timed import row_bytes_of, timed_kernels, work_of
 
     gpu, model = detected_gpu(), load_model("dsv3")
     assert model.mla is not None
@@ -446,7 +586,8 @@ def test_a_short_run_on_this_gpu_is_whole_and_above_its_bounds() -> None:
     assert len(run.rows) == len(few.cases)
     assert run.ceilings.launch_s is not None
     for wanted, row in zip(few.cases, run.rows, strict=True):
-        path = PATHS["naive" if wanted.scope == "naive" else "absorbed"](model.mla, case_work(wanted, model.mla))
-        timed = path if wanted.scope != "attention" else path[1:2]
+        rank = replace(model.mla, heads=wanted.heads)
+        timed = timed_kernels(wanted.scope, rank, work_of(wanted, row_bytes_of(wanted.cache, rank)))
         assert row.time_us * 1e-6 > path_bound_s(timed, datasheet_ceilings(gpu, wanted.dtype))
-        assert row.detail is None or "launches" not in row.detail  # every one was captured
+        assert row.uncaptured is None
+        assert (row.relative_error is not None) is (wanted.scope == "naive")

@@ -107,12 +107,59 @@ def test_correctness_by_kernel_and_failures_by_case() -> None:
     nan = Check(
         kernel="small", case="bf16 h=8", relative_error=None, tolerance=3e-3, correct=False, message="holds NaN"
     )
-    text = section(written(replace(RUN, checks=(*RUN.checks, bad, nan))), "Correctness, before any timing")
+    text = section(written(replace(RUN, checks=(*RUN.checks, bad, nan))), "Correctness")
     found = {row[0]: row[1:] for row in rows_of(text)}
     assert found["hopper"] == ["2", "0", "1.90e-03", "3e-03"]
     assert found["small"] == ["3", "2", "2.50e-01", "3e-03"]
     assert "- small, fp16 h=8: relative error 2.50e-01" in text
     assert "- small, bf16 h=8: holds NaN" in text
+
+
+def test_naive_paths_are_checked_in_their_cells_and_say_what_they_dropped() -> None:
+    text = section(written(RUN), "Correctness")
+    assert "No check is recorded of: naive, naive_in_place." in text
+    rows = tuple(
+        replace(row, relative_error=6e-3 if row.queries == 64 else 2e-3, dropped={"flash": "relative error 3e-02"})
+        if row.kernel == "naive"
+        else row
+        for row in RUN.rows
+    )
+    cells = sum(row.kernel == "naive" for row in rows)
+    text = section(written(replace(RUN, rows=rows)), "Correctness")
+    assert ["naive", str(cells), "0", "6.00e-03", "1e-02"] in rows_of(text)
+    assert ["naive", "flash", str(cells), "relative error 3e-02"] in rows_of(text)
+    assert "No check is recorded of: naive_in_place." in text
+    off = tuple(replace(row, relative_error=2e-2) if row.relative_error == 6e-3 else row for row in rows)
+    wrong = sum(row.relative_error == 2e-2 for row in off)
+    text = written(replace(RUN, rows=off))
+    assert ["naive", str(cells), str(wrong), "2.00e-02", "1e-02"] in rows_of(section(text, "Correctness"))
+    assert "wrong results: naive" in section(text, "Verdict")
+
+
+def test_cells_with_launches_in_their_times_are_told_first() -> None:
+    rows = tuple(replace(row, uncaptured="no CUDA graph") if row.kernel == "small" else row for row in RUN.rows)
+    count = sum(row.kernel == "small" for row in rows)
+    assert f"**Without a CUDA graph**: {count} cells" in written(replace(RUN, rows=rows)).partition("## ")[0]
+    assert "Without a CUDA graph" not in written(RUN)
+
+
+def test_a_stopped_run_says_what_stopped_it() -> None:
+    text = written(replace(RUN, finished=None, stopped="unspecified launch failure"))
+    assert "**Stopped before its end** (unspecified launch failure)" in text.partition("## ")[0]
+    found = {row[0]: row[1:] for row in rows_of(section(text, "What was measured on"))}
+    assert found["stopped by"] == ["unspecified launch failure"]
+
+
+def test_paths_of_two_dtypes_have_maps_of_their_own(tmp_path: Path) -> None:
+    half = [replace(row, dtype="fp16") for row in timed_at({64: 2.0, 256: 0.5}, 16, 4096)]
+    run = replace(RUN, rows=(*timed_at({64: 2.0, 1024: 0.5}, 16, 4096), *half))
+    write_page(run, synthetic_comparison(run), tmp_path)
+    assert {path.name for path in tmp_path.glob("crossover*.svg")} == {
+        "crossover-naive-bf16-bf16.svg",
+        "crossover-naive-fp16-bf16.svg",
+    }
+    _, ranges, _ = crossover_tables(run)
+    assert [(row[1], row[5]) for row in ranges] == [("bf16, 16-bit", "256"), ("fp16, 16-bit", "128")]
 
 
 def test_kernels_have_the_median_of_bound_over_time() -> None:
@@ -129,7 +176,7 @@ def test_kernels_have_the_median_of_bound_over_time() -> None:
 
 def test_without_an_estimate_the_bound_says_what_binds() -> None:
     bare = [replace(cell, prediction=None) for cell in COMPARISON.rows]
-    text = written(RUN, replace(COMPARISON, rows=tuple(bare), estimate=replace(COMPARISON.estimate, count=0)))
+    text = written(RUN, replace(COMPARISON, rows=tuple(bare), estimate=None))
     assert "in the bound alone" in section(text, "Kernels against the bound")
     assert "No row has an estimate" in section(text, "Estimate")
 
@@ -208,7 +255,8 @@ def test_what_was_found_is_said_in_the_records_numbers() -> None:
     assert "above the 1 of TRITON_MLA at 3 of 3" in text
     assert "above the 512 of FLASH_ATTN_MLA at 0 of 3" in text
     assert "At 1 place the absorbed path was faster again" in text
-    assert "naive h=128 b=1 S=4,096 at Q = 768." in text
+    # from 768 to 1024 at even steps of log(1.5) and log(0.5): naive again from 768 * (4 / 3) ** 0.369 = 854
+    assert "naive h=128 b=1 S=4,096 at Q = 768 (naive from 854 on)." in text
     assert [(row[2], row[4], row[5]) for row in ranges] == [
         ("16", "4,096 to 16,384", "128 to 256"),
         ("128", "4,096 to 16,384", "256"),
@@ -264,7 +312,7 @@ def test_forced_and_stopped_runs_say_so_first() -> None:
     run = replace(RUN, finished=None, machine=replace(RUN.machine, forced=True), plan="quick")
     text = written(run)
     opening = text.partition("## ")[0]
-    assert "**Forced**: SYNTHETIC H200 is not the GPU NVIDIA H200 SXM 141GB" in opening
+    assert "**FORCED**: measured on SYNTHETIC H200 and compared with the ceilings of NVIDIA H200 SXM 141GB" in opening
     assert "**Stopped before its end**" in opening
     assert "--quick --force --seed 4" in section(text, "How to reproduce")
 

@@ -173,7 +173,9 @@ def test_ceilings_are_below_the_datasheet() -> None:
     gpu, properties = detected_gpu(), torch.cuda.get_device_properties(0)
     dtypes = gemm_dtypes((properties.major, properties.minor))
     sms = properties.multi_processor_count
-    found = measure_ceilings(stream=CudaStream(), sms=sms, free_bytes=16 << 30, dtypes=dtypes, flush=lambda: None)
+    stream = CudaStream()
+    found, left_out = measure_ceilings(stream=stream, sms=sms, free_bytes=16 << 30, dtypes=dtypes, flush=lambda: None)
+    assert left_out == ()
     for rate in (found.copy_bytes_per_s, found.read_bytes_per_s):
         assert rate is not None
         assert 0.6 < rate / gpu.bandwidth_bytes_per_s <= 1
@@ -182,6 +184,24 @@ def test_ceilings_are_below_the_datasheet() -> None:
         assert 0.4 < rate / gpu.peak_flop_per_s(dtype) <= 1
     assert found.launch_s is not None
     assert 0 < found.launch_s < 50e-6
+
+
+def test_a_product_that_torch_does_not_have_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rate(dtype: str, shape: ceilings.Product, _: Any) -> float:
+        if dtype == "fp8":
+            raise RuntimeError("torch._scaled_mm is only supported on CUDA devices\nand more")
+        return float(sum(shape))
+
+    monkeypatch.setattr(ceilings, "_gemm_rate", rate)
+    stream = FakeStream()
+    best, left_out = ceilings._best_gemms(("bf16", "fp8", "fp16"), stream)
+    # the sums of the shapes: 24,576, 20,480, 28,672 and 28,672
+    assert {dtype: found[0] for dtype, found in best.items()} == {"bf16": 28_672.0, "fp16": 28_672.0}
+    [note] = left_out
+    assert note == (
+        "No product of fp8 among the ceilings: RuntimeError: torch._scaled_mm is only supported on CUDA devices"
+    )
+    assert stream.log == ["wait"]  # a lost device would have said so
 
 
 def test_the_sustained_product_is_that_of_the_last_third(monkeypatch: pytest.MonkeyPatch) -> None:

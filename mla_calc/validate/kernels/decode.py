@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache as remembered
 from typing import Protocol
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...errors import InputError, nearest, shown
+from ...hardware.choice import TILE_ROWS, preference
 from ...hardware.schedule import Schedule
 from .call import Call, checked
 from .hopper import HopperKernel
@@ -36,7 +38,8 @@ class DecodeKernel(Protocol):
 
 
 KERNELS: dict[str, DecodeKernel] = {
-    kernel.name: kernel for kernel in (HopperKernel(), TiledKernel("small", 16), TiledKernel("tile64", 64))
+    kernel.name: kernel
+    for kernel in (HopperKernel(), TiledKernel("small", TILE_ROWS["small"]), TiledKernel("tile64", TILE_ROWS["tile64"]))
 }
 
 
@@ -83,20 +86,14 @@ def pick(shape: Shape, device: Device) -> str:
     raise InputError("no kernel runs this shape: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
 
 
-SMALL_TOKENS = 262_144
-"""Cached tokens of all requests up to which the 16-row form is the fastest, where one tile holds a request's rows."""
-SMALL_TOKENS_TILED = 32_768
-"""The same, times the tiles, where it takes several, which each read every row."""
-
-
 def _preference(shape: Shape, device: Device) -> tuple[str, ...]:
-    """Every kernel, best first, by what was measured on an H200 (docs/kernels.md)."""
-    tokens, tiles = shape.batch * shape.context, -(-shape.rows // 16)
-    if shape.cache_dtype == "fp8" or device.capability[0] != 9:
-        return ("small", "tile64", "hopper") if tiles == 1 else ("tile64", "small", "hopper")
-    if tokens * tiles <= (SMALL_TOKENS if tiles == 1 else SMALL_TOKENS_TILED):
-        return ("small", "hopper", "tile64")
-    return ("hopper", "tile64", "small")
+    """Every kernel, best first."""
+    return preference(
+        rows=shape.rows,
+        tokens=shape.batch * shape.context,
+        fp8=shape.cache_dtype == "fp8",
+        capability_major=device.capability[0],
+    )
 
 
 def absorbed_decode(
@@ -149,7 +146,9 @@ def absorbed_decode(
     schedule = chosen.schedule(call.shape, call.device)
     if splits is not None:
         schedule = _with_splits(schedule, splits, call.shape.pages)
-    chosen.launch(call, schedule)
+    # Triton launches on the current device, wherever the tensors are
+    with torch.cuda.device(q.device) if q.is_cuda else nullcontext():
+        chosen.launch(call, schedule)
     return call.out
 
 

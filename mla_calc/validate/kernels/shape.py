@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PAGE = 64
-"""Rows of a cache page."""
+from ...hardware.schedule import MERGE, PAGE, Schedule, merge_pages, plan_splits
+
+__all__ = ["PAGE", "Device", "Shape", "planned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +51,9 @@ class Device:
     """Shared memory that one block may take, opted in."""
     interpreted: bool = False
     """Triton's CPU interpreter runs the kernel: no limits of hardware hold, no hardware instruction exists."""
+
+
+def planned(shape: Shape, slots: int, tile_rows: int) -> Schedule:
+    """How every kernel cuts a call into blocks, with ``slots`` of them at a time and ``tile_rows`` score rows each."""
+    merged = merge_pages(MERGE, shape.batch, shape.rows, slots, shape.kv_lora_rank, shape.qk_rope_head_dim)
+    return plan_splits(shape.batch, shape.rows, shape.pages, slots, tile_rows, merged_pages=merged)
