@@ -202,14 +202,15 @@ def _estimate_notes(gpu: GPU | None, estimated: EstimatedCrossover | None, spars
     sources = [source for point in estimated.by_context for source in point.sources]
     known = [point for point in estimated.by_context if point.searched_from_queries is not None]
     kernels = [name for point in known for name in (point.absorbed_kernel, point.naive_kernel)]
-    return estimates.notes(gpu, sources, [point.reason for point in estimated.by_context if point.reason], kernels)
+    unknown = [point.reason for point in estimated.by_context if point.reason]
+    return estimates.notes(gpu, sources, unknown, kernels) + (estimates.error_notes(estimated.errors) if known else [])
 
 
 def _csv_estimated(results: dict[str, Any], point: list[int]) -> dict[str, Any]:
     """What was estimated at a point, by naive path."""
     by_context = results["estimated"]["by_context"] if results["estimated"] else []
     return {
-        item["naive_kernel"]: {key: item[key] for key in item if key not in (*_AXES, "naive_kernel")}
+        item["naive_kernel"]: {key: item[key] for key in item if key not in (*_AXES, "naive_kernel", "intervals")}
         for item in by_context
         if item["naive_kernel"] and [item[axis] for axis in _AXES] == point
     }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..costs.crossover import FlopCrossover, SparseFlopCrossover, TimeCrossover
-from ..costs.estimated_crossover import EstimatedCrossover
+from ..costs.estimated_crossover import EstimatedAtContext, EstimatedCrossover
 from ..costs.measured_crossover import MeasuredAtContext
 from ..engines.thresholds import EngineThreshold
 from ..report.record import Cell, Table
 from . import sparse as dsa
+
+STRETCHES_WIDTH = 36
+"""Columns of the stretches by estimate, so that the table is no wider than a terminal; a comma is among them."""
 
 
 def tables_of(
@@ -24,7 +27,7 @@ def tables_of(
     if time:
         tables.append(_time_table(time))
     if estimated and any(point.searched_from_queries for point in estimated.by_context):
-        tables.append(_estimated_table(estimated))
+        tables += _estimated_tables(estimated)
     if measured:
         tables.append(_measured_table(measured))
     engines = tuple(
@@ -81,17 +84,37 @@ def _time_table(time: TimeCrossover) -> Table:
     return Table(headers, tuple(rows), "By bound on this GPU, in queries (context is S; causal: P)")
 
 
-def _estimated_table(estimated: EstimatedCrossover) -> Table:
-    rows: list[tuple[str | Cell, ...]] = []
-    for index, point in enumerate(estimated.by_context):
-        at = f"estimated.by_context[{index}]."
-        known = point.searched_from_queries is not None
-        searched = f"{point.searched_from_queries:,} to {point.searched_to_queries:,}" if known else "-"
-        kernels = (Cell(at + "absorbed_kernel", "text"), Cell(at + "naive_kernel", "text"))
-        axes = (Cell(at + axis) for axis in ("context", "tp", "batch"))
-        rows.append((*axes, Cell(at + "first_queries_naive_wins"), searched, *kernels))
-    headers = ("context", "TP", "batch", "naive from", "searched", "absorbed", "naive")
-    return Table(headers, tuple(rows), "By estimate on this GPU, in queries (context is S, pairs causal)")
+def _estimated_tables(estimated: EstimatedCrossover) -> Iterator[Table]:
+    """One for each naive path; a point's stretches on as many lines as they take."""
+    headers = ("context", "TP", "batch", "naive from", "for good", "which path wins")
+    for name in dict.fromkeys(point.naive_kernel for point in estimated.by_context):
+        rows: list[tuple[str | Cell, ...]] = []
+        for index, point in enumerate(estimated.by_context):
+            if point.naive_kernel != name:
+                continue
+            at = f"estimated.by_context[{index}]."
+            columns = ("context", "tp", "batch", "first_queries_naive_wins", "naive_wins_to_end_from")
+            first, *others = _estimated_stretches(point)
+            rows.append((*(Cell(at + column) for column in columns), first))
+            rows += [("",) * len(columns) + (line,) for line in others]
+        yield Table(headers, tuple(rows), f"By estimate on this GPU ({name}), in queries (S; pairs causal)")
+
+
+def _estimated_stretches(point: EstimatedAtContext) -> list[str]:
+    """``absorbed to 330, naive to 1,024`` in lines: as far as both paths have estimates."""
+    if not point.intervals:
+        return ["no estimate"]
+    before = point.intervals[0].from_queries - 1
+    texts = [f"no estimate to {before:,}"] if before else []
+    texts += [f"{item.path or 'no estimate'} to {item.to_queries:,}" for item in point.intervals]
+    lines = [texts[0]]
+    for text in texts[1:]:
+        lines[-1] += ","
+        if len(lines[-1]) + 1 + len(text) < STRETCHES_WIDTH:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(text)
+    return lines
 
 
 def _measured_table(measured: Sequence[MeasuredAtContext]) -> Table:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from ..costs.estimated_crossover import PathErrors
 from ..costs.estimates import Source
 from ..hardware.gpu import GPU
+from ..report import format as fmt
 
 MOST_REASONS = 3
 
@@ -32,3 +34,16 @@ def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str], kernels: 
     if len(reasons) > MOST_REASONS:
         found.append(f"No estimate for {len(reasons) - MOST_REASONS} further reasons of that kind.")
     return found
+
+
+def error_notes(errors: Sequence[PathErrors]) -> list[str]:
+    """How far the estimates of two paths are off, beside where they cross."""
+    if not errors:
+        return ["How far estimates of whole paths are off is not stated in the GPU's preset."]
+    each = (
+        f"{item.kernel} {fmt.error_percent(item.median_ape)} and {fmt.error_percent(item.p90_ape)}" for item in errors
+    )
+    return [
+        "Estimates of whole paths were off, in the median and at the 90th percentile of held-out cells, by: "
+        f"{', '.join(each)}. Where two paths take nearly the same over many Q, their crossover is off by more."
+    ]

@@ -53,12 +53,13 @@ def calibrated(recording: Recording, run: Run, path: Path) -> tuple[Recording, b
     if faults:
         sys.stderr.write(f"mla-calc: {path} is left as it was: {'; '.join(faults)}\n")
         return recording, False
-    preset_file.write_calibration(path, found.calibrations, found.crossovers, found.boundaries)
+    lesser = preset_file.write_calibration(path, found.calibrations, found.crossovers, found.boundaries)
     notes = [
         f"Written into {path}: {fmt.counted(sum(len(kept.at) for kept in found.crossovers), 'measured crossover')} "
         f"and {fmt.counted(len(found.calibrations), 'calibration')}, fitted to "
         f"{len(found.used):,} rows; {len(found.held_out):,} were held out."
     ]
+    notes += lesser
     notes += [f"Not calibrated: {item.case}: {item.reason}." for item in found.skipped]
     recording = _on(recording, path)
     return replace(recording, notes=(*recording.notes, *notes)), True

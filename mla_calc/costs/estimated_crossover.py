@@ -1,19 +1,34 @@
 """Where the naive path overtakes the absorbed one by what a run on the GPU says that they take.
 
-Estimates are no polynomials, so this is a search: on a grid that is whole for few queries and 5 % wide for many,
-then between its two steps.
+Estimates are no polynomials, so this is a search: every whole number of queries up to many, beyond on a grid that is
+5 % wide and then between its steps. They cross more than once where a wave of blocks has just filled: all stretches
+are listed, those without an estimate too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
 
+from ..hardware.calibration import PathName
 from ..hardware.gpu import GPU
 from ..models.attention import MLA
 from .estimates import PathEstimator, Source, implementations
 from .paths import Work
 from .step_estimates import FEW, FEW_WITH_NUMPY, Step, StepEstimate, estimate_steps, why_unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedInterval:
+    """The path whose estimate is lower from ``from_queries`` to ``to_queries``, both included.
+
+    ``equal`` where both are the same; ``None`` where one of the paths has no estimate.
+    """
+
+    path: str | None
+    from_queries: int
+    to_queries: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +43,17 @@ class EstimatedAtContext:
     tp: int
     batch: int
     first_queries_naive_wins: int | None
-    """Smallest Q found at which the naive path's estimate is the lower one."""
+    """Smallest Q found at which the naive path's estimate is the lower one; the absorbed one may win again above it."""
+    naive_wins_to_end_from: int | None
+    """Smallest Q from which it is the lower one at every Q up to ``searched_to_queries``; ``None`` too where it is not
+    at that Q."""
     searched_from_queries: int | None
-    """Fewest and most queries for which both paths have an estimate."""
+    """Fewest and most queries for which both paths have an estimate; in between ``intervals`` says where not."""
     searched_to_queries: int | None
+    intervals: tuple[EstimatedInterval, ...] = ()
+    """Which path wins where, without gaps, from the fewest queries to the most."""
     absorbed_kernel: str | None = None
-    """The attention kernel, at that Q or, without one, at the most queries."""
+    """The attention kernel, at the first of these Q or, without one, at the most queries."""
     naive_kernel: str | None = None
     """The naive implementation; ``None``: none is calibrated."""
     sources: tuple[Source, ...] = ()
@@ -42,14 +62,32 @@ class EstimatedAtContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PathErrors:
+    """How far estimates of one whole path were off, on cells of the run that the constants were not fitted to."""
+
+    path: PathName
+    kernel: str
+    """The implementation: the absorbed path's attention kernel, or the naive path's name."""
+    run: str
+    count: int
+    median_ape: float
+    """Absolute relative error: 0.05 is 5 %."""
+    p90_ape: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedCrossover:
     """Crossovers by estimates on one GPU: of each point one for every naive implementation that is calibrated."""
 
     by_context: tuple[EstimatedAtContext, ...]
+    errors: tuple[PathErrors, ...] = ()
+    """Of the paths that are compared, where the preset states them."""
 
 
+EVERY = 1024
+"""Up to so many queries every whole number is compared: with a wave of blocks just filled, absorbed loses for a few."""
 GRID = 1.05
-"""Ratio of the queries at which the paths are compared; between two of them one crossing is looked for."""
+"""Ratio of the queries at which the paths are compared beyond; between two of them one crossing is looked for."""
 
 Point = tuple[int, int, int]
 """Context, TP and batch."""
@@ -64,11 +102,15 @@ def estimated_crossover(
     listed, causal = list(points), replace(work, causal=True)
     absorbed = _Remembered(PathEstimator(gpu, "absorbed", mla, dtype=dtype, cache=cache), causal)
     names: Sequence[str | None] = implementations(gpu, "naive", mla, dtype=dtype, cache=cache) or (None,)
-    by_name = []
+    by_name, naive_paths = [], []
     for name in names:
         naive = _Remembered(PathEstimator(gpu, "naive", mla, dtype=dtype, cache=cache, kernel=name), causal)
         by_name.append(_Compared(absorbed, naive).crossovers(listed, name))
-    return EstimatedCrossover(by_context=tuple(found for at_point in zip(*by_name, strict=True) for found in at_point))
+        naive_paths.append(naive)
+    return EstimatedCrossover(
+        by_context=tuple(found for at_point in zip(*by_name, strict=True) for found in at_point),
+        errors=tuple(errors for path in (absorbed, *naive_paths) for errors in path.errors()),
+    )
 
 
 @dataclass(slots=True)
@@ -89,6 +131,22 @@ class _Remembered:
         self.sources = tuple(dict.fromkeys((*self.sources, *found.sources)))
         return [self.known[step] for step in steps]
 
+    def errors(self) -> Iterator[PathErrors]:
+        """The errors of the implementations whose estimates were met, as the preset states them."""
+        met = {found.kernel for found in self.known.values() if found}
+        for name, chosen in self.estimator.implementations.items():
+            fit = chosen.boundary.fit if chosen.boundary else None
+            if name in met and chosen.boundary and fit and fit.held_out:
+                held = fit.held_out
+                yield PathErrors(
+                    path=self.estimator.path,
+                    kernel=name,
+                    run=chosen.boundary.run,
+                    count=held.count,
+                    median_ape=held.median_ape,
+                    p90_ape=held.p90_ape,
+                )
+
     def why_unknown(self, step: Step) -> str | None:
         """Why there is no estimate of a step that was asked about; ``None`` where there is one."""
         return None if self.known[step] else why_unknown(self.estimator, step, self.work)
@@ -96,37 +154,32 @@ class _Remembered:
 
 @dataclass(slots=True)
 class _Search:
-    """What is known of one point: both paths by queries, and where the naive one was first found faster."""
+    """What is known of one point: both paths by queries, ``None`` where one of them has no estimate."""
 
     point: Point
-    known: dict[int, Pair] = field(default_factory=dict)
-    first: int | None = None
-    low: int = 0
-    """The most queries below ``first`` at which the absorbed path was faster; as many as ``first``: nothing between."""
+    known: dict[int, Pair | None] = field(default_factory=dict)
 
-    def settle(self) -> None:
-        """Find ``first`` and ``low`` on the grid."""
-        self.first = next((queries for queries, both in self.known.items() if _naive_wins(both)), None)
-        if self.first is not None:
-            self.low = max((queries for queries in self.known if queries < self.first), default=self.first)
+    def middles(self) -> list[int]:
+        """Queries to ask about next: between two that differ."""
+        listed = sorted(self.known)
+        apart = ((low, high) for low, high in pairwise(listed) if high - low > 1)
+        return [(low + high) // 2 for low, high in apart if _winner(self.known[low]) != _winner(self.known[high])]
 
-    @property
-    def middle(self) -> int | None:
-        """Queries to ask about next."""
-        return (self.low + self.first) // 2 if self.first is not None and self.first - self.low > 1 else None
-
-    def narrow(self, both: Pair | None) -> None:
-        """Take what was found at :attr:`middle`."""
-        middle = self.middle
-        assert middle is not None
-        if both is None:
-            self.low = self.first or 0  # between the domains of two calibrations: no further
-            return
-        self.known[middle] = both
-        if _naive_wins(both):
-            self.first = middle
-        else:
-            self.low = middle
+    def intervals(self) -> tuple[EstimatedInterval, ...]:
+        """Stretches of the same winner, from the first queries with both estimates to the last."""
+        with_both = [queries for queries, both in self.known.items() if both]
+        if not with_both:
+            return ()
+        least, most = min(with_both), max(with_both)
+        listed = [queries for queries in sorted(self.known) if least <= queries <= most]
+        found = []
+        for winner, group in groupby(listed, key=lambda queries: _winner(self.known[queries])):
+            found.append((winner, next(group)))
+        ends = [start - 1 for _, start in found[1:]] + [most]
+        return tuple(
+            EstimatedInterval(path=winner, from_queries=start, to_queries=end)
+            for (winner, start), end in zip(found, ends, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +192,19 @@ class _Compared:
     def crossovers(self, points: Sequence[Point], name: str | None) -> list[EstimatedAtContext]:
         """The crossover at every point."""
         searches = [_Search(point) for point in points]
-        grid = [(search, queries) for search in searches for queries in _grid(self._most_queries(search.point[0]))]
-        self._ask(grid)
-        for search in searches:
-            search.settle()
-        while open_ := [(search, middle) for search in searches if (middle := search.middle) is not None]:
-            self._ask(open_)
+        self._ask((search, queries) for search in searches for queries in _grid(self._most_queries(search.point[0])))
+        open_ = searches
+        while open_ := [search for search in open_ if search.middles()]:
+            self._ask([(search, middle) for search in open_ for middle in search.middles()])
         return [self._found(search, name) for search in searches]
 
-    def _ask(self, asked: Sequence[tuple[_Search, int]]) -> None:
+    def _ask(self, asked: Iterable[tuple[_Search, int]]) -> None:
         """Put both estimates at the queries asked for into their searches."""
-        steps = [_step(search.point, queries) for search, queries in asked]
-        estimates = zip(asked, self.absorbed.at(steps), self.naive.at(steps), strict=True)
+        listed = list(asked)
+        steps = [_step(search.point, queries) for search, queries in listed]
+        estimates = zip(listed, self.absorbed.at(steps), self.naive.at(steps), strict=True)
         for (search, queries), absorbed, naive in estimates:
-            both = (absorbed, naive) if absorbed and naive else None
-            if search.first is not None:
-                search.narrow(both)
-            elif both:
-                search.known[queries] = both
+            search.known[queries] = (absorbed, naive) if absorbed and naive else None
 
     def _most_queries(self, context: int) -> int:
         """The most queries that an attention kernel of either path was measured with."""
@@ -168,20 +216,24 @@ class _Compared:
 
     def _found(self, search: _Search, name: str | None) -> EstimatedAtContext:
         context, tp, batch = search.point
-        known = search.known
-        last = known[search.first if search.first is not None else max(known)] if known else None
+        intervals = search.intervals()
+        first = next((item.from_queries for item in intervals if item.path == "naive"), None)
+        end = intervals[-1] if intervals else None
+        at = search.known[end.to_queries if first is None else first] if end else None
         most = _step(search.point, self._most_queries(context))
         return EstimatedAtContext(
             context=context,
             tp=tp,
             batch=batch,
-            first_queries_naive_wins=search.first,
-            searched_from_queries=min(known, default=None),
-            searched_to_queries=max(known, default=None),
-            absorbed_kernel=last[0].kernel if last else None,
+            first_queries_naive_wins=first,
+            naive_wins_to_end_from=end.from_queries if end and end.path == "naive" else None,
+            searched_from_queries=intervals[0].from_queries if intervals else None,
+            searched_to_queries=end.to_queries if end else None,
+            intervals=intervals,
+            absorbed_kernel=at[0].kernel if at else None,
             naive_kernel=name,
-            sources=tuple(dict.fromkeys((*self.absorbed.sources, *self.naive.sources))) if last else (),
-            reason=None if last else self.absorbed.why_unknown(most) or self.naive.why_unknown(most),
+            sources=tuple(dict.fromkeys((*self.absorbed.sources, *self.naive.sources))) if at else (),
+            reason=None if at else self.absorbed.why_unknown(most) or self.naive.why_unknown(most),
         )
 
 
@@ -190,14 +242,19 @@ def _step(point: Point, queries: int) -> Step:
     return Step(queries, context, batch, tp)
 
 
-def _naive_wins(both: Pair) -> bool:
-    return both[1].seconds < both[0].seconds
+def _winner(both: Pair | None) -> str | None:
+    if both is None:
+        return None
+    absorbed, naive = both
+    if absorbed.seconds == naive.seconds:
+        return "equal"
+    return "naive" if naive.seconds < absorbed.seconds else "absorbed"
 
 
 def _grid(most: int) -> Iterator[int]:
-    """1, 2, 3, ... in steps that grow to 5 %, and ``most``."""
+    """1, 2, 3, ... to :data:`EVERY`, from there on in steps of 5 %, and ``most``."""
     queries = 1
     while queries < most:
         yield queries
-        queries = max(queries + 1, int(queries * GRID))
+        queries = queries + 1 if queries < EVERY else int(queries * GRID)
     yield most

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..arrays import Ints
 
 PathName = Literal["absorbed", "naive"]
+Scope = Literal["attention", "path"]
 
 
 def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
@@ -88,6 +89,19 @@ class Domain:
     flop: Between
     bytes: Between
 
+    def covers(self, other: Domain) -> bool:
+        """Whether every cell of ``other`` is in it; both of the same kernel and widths."""
+        axes = (
+            (self.heads, other.heads),
+            (self.tokens, other.tokens),
+            (self.batch, other.batch),
+            (self.queries, other.queries),
+            (self.context, other.context),
+            (self.flop, other.flop),
+            (self.bytes, other.bytes),
+        )
+        return all(own is None or (of and own[0] <= of[0] and of[1] <= own[1]) for own, of in axes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
@@ -147,6 +161,9 @@ class Calibration:
     """Of the products' operands: its peak is the one that ``compute`` is a share of."""
     cache: Text | None = None
     """Cache layout; ``None``: the part does not read the cache."""
+    scope: Scope | None = None
+    """Whether an absorbed attention kernel was timed by itself or within whole paths, whose cells are others; ``None``:
+    a part that is timed in paths alone."""
     run: Text
     date: datetime.date
     tiling: Tiling | None = None
@@ -163,7 +180,7 @@ class Calibration:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What a newer calibration of the same kernel, with the same widths, replaces."""
+        """The kernel and its widths: what a newer calibration of the same ``scope`` replaces."""
         return (self.path, self.part, self.kernel or "", self.dtype, self.cache or "", *self.widths)
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..costs.estimates import cell_of, implementation_kernels
 from ..errors import InputError
-from ..hardware.calibration import Boundary, Calibration, Cell, Domain, Errors, Fit, PathName, Tiling
+from ..hardware.calibration import Boundary, Calibration, Cell, Domain, Errors, Fit, PathName, Scope, Tiling
 from ..hardware.choice import TILE_ROWS
 from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import DTYPES, GPU
@@ -86,7 +86,8 @@ class _Group:
     kernel: str | None
     dtype: str
     cache: str | None
-    tiled: bool
+    scope: Scope | None
+    """``None``: a part without a schedule, which is timed in paths alone."""
     samples: list[_Sample] = field(default_factory=list)
 
     @property
@@ -179,7 +180,7 @@ def _samples(row: Row, geometry: Geometry) -> Iterator[tuple[_Group, _Sample]]:
             kernel=None if shared else row.kernel,
             dtype=row.dtype,
             cache=None if shared else row.cache,
-            tiled=path == "absorbed" and not shared,
+            scope=None if path == "naive" or shared else "attention" if row.scope == "attention" else "path",
         )
         yield group, _Sample(row, cell_of(mla, work), kernel.flop, kernel.bytes, times[kernel.name])
 
@@ -203,6 +204,7 @@ def _calibration(group: _Group, run: Run, gpu: GPU, seed: int, holdout: float, k
         kernel=group.kernel,
         dtype=group.dtype,
         cache=group.cache,
+        scope=group.scope,
         run=run.id,
         date=_date(run),
         tiling=tiling,
@@ -219,7 +221,7 @@ def _calibration(group: _Group, run: Run, gpu: GPU, seed: int, holdout: float, k
 
 def _best(group: _Group, samples: Sequence[_Sample], gpu: GPU, known: Tiling | None) -> tuple[Tiling | None, Curves]:
     """The curves of the schedule that gives the splits that most rows say, or, where they say none, the times."""
-    if known or not group.tiled:
+    if known or not group.scope:
         return known, fit(_arrays(group, samples, known, gpu))
     candidates = [
         Tiling(tile_rows=rows, blocks_per_sm=blocks, merge=merge)

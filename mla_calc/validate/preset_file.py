@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..data import kind_of, parse_yaml, read_mapping
 from ..errors import InputError
@@ -18,6 +17,7 @@ from ..hardware.gpu import GPU
 from ..report.record import plain
 from ..report.write import replacing
 from ..schema import build
+from .newer import merged, narrower
 
 SECTIONS = {
     "calibration": "# Written by `mla-calc validate --calibrate`: fitted to the runs named, see docs/cost-model.md",
@@ -26,8 +26,6 @@ SECTIONS = {
 }
 """What is written, each under a line that says so."""
 WIDTH = 110
-
-Kept = TypeVar("Kept", Calibration, Boundary, Crossovers)
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -38,13 +36,17 @@ def write_calibration(
     calibrations: Sequence[Calibration],
     crossovers: Sequence[Crossovers] = (),
     boundaries: Sequence[Boundary] = (),
-) -> None:
+) -> tuple[str, ...]:
     """Put what a run gave into the GPU preset at ``path``: constants in place of older ones of the same kernels and
     paths, crossovers in place of older ones, each of the same attention, dtype and cache.
 
-    A path whose parts are new and whose boundary is not loses the old one, which belongs to the old parts. A section
-    is written at the end of the file, or where it stands; the file is replaced in one step, and only if what it then
-    holds is a GPU preset with these records and otherwise what it held before.
+    Constants of an attention kernel that was timed by itself leave those from whole paths, and the other way round:
+    they hold for other cells. A path whose parts are new and whose boundary is not loses the old one, which belongs to
+    the old parts. A section is written at the end of the file, or where it stands; the file is replaced in one step,
+    and only if what it then holds is a GPU preset with these records and otherwise what it held before.
+
+    Returns:
+        Notes on what the preset holds less of than before: fits of fewer rows or fewer cells, fewer crossovers.
 
     Raises:
         InputError: no file, one that is no GPU preset, or one whose sections cannot be told from the rest.
@@ -53,12 +55,7 @@ def write_calibration(
     before = _preset(path)
     if not calibrations:
         raise InputError(f"{path}: there is no calibration to write")
-    after = replace(
-        before,
-        calibration=_newer(before.calibration, calibrations),
-        boundaries=_newer(_of_old_parts(before.boundaries, calibrations), boundaries),
-        crossovers=_newer(before.crossovers, crossovers),
-    )
+    after = merged(before, calibrations, crossovers, boundaries)
     text = path.read_bytes().decode("utf-8")
     for section in SECTIONS:
         records = getattr(after, section)
@@ -67,19 +64,7 @@ def write_calibration(
     _check(path, text, after)
     with replacing(path, "--calibrate") as temporary:
         temporary.write_bytes(text.encode())
-
-
-def _of_old_parts(known: Sequence[Boundary], found: Sequence[Calibration]) -> list[Boundary]:
-    """Boundaries of paths none of whose own parts is calibrated anew."""
-    measured = {(item.path, item.kernel, item.dtype, item.cache, *item.widths[:2]) for item in found}
-    widths = ((item, (str(item.kv_lora_rank), str(item.qk_rope_head_dim))) for item in known)
-    return [item for item, own in widths if (item.path, item.kernel, item.dtype, item.cache, *own) not in measured]
-
-
-def _newer(known: Sequence[Kept], found: Sequence[Kept]) -> tuple[Kept, ...]:
-    keys = {item.key for item in found}
-    kept = [item for item in known if item.key not in keys]
-    return tuple(kept + list(found))
+    return narrower(before, after)
 
 
 def _preset(path: Path) -> GPU:

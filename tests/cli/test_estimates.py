@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,82 @@ def test_crossover_has_a_crossover_by_estimate(cli: Any, card: Path) -> None:
     assert beyond["searched_from_queries"] is None
     assert "102,400 is outside" in beyond["reason"]
     assert "By estimate on this GPU" in cli(f"crossover --model dsv3 --gpu {card}").out
+
+
+CROSSINGS = ("first_queries_naive_wins", "naive_wins_to_end_from")
+
+
+def test_the_table_lists_every_stretch_in_eighty_columns(cli: Any) -> None:
+    """Of the shipped card: what the table says is what the JSON does, and nothing of the search is left out."""
+    line = "crossover --model dsv3 --gpu h200 --context 1k,4k,64k --tp 1,8"
+    points = cli(f"{line} -f json").results["estimated"]["by_context"]
+    assert any(item["path"] is None for point in points for item in point["intervals"])
+    assert any(point["naive_wins_to_end_from"] != point["first_queries_naive_wins"] for point in points)
+    printed = cli(line).out
+    for name in ("naive", "naive_in_place"):
+        table = printed.partition(f"By estimate on this GPU ({name})")[2].partition("\n\n")[0].splitlines()[1:]
+        assert max(map(len, table)) <= 80
+        assert "".join(table[0].split()) == "contextTPbatchnaivefromforgoodwhichpathwins"
+        rows: list[list[str]] = []
+        for text in table[1:]:
+            words = text.replace(",", "").split()
+            if words[0].isdigit():
+                rows.append(words)
+            else:
+                rows[-1] += words
+        expected = []
+        for point in points:
+            if point["naive_kernel"] != name:
+                continue
+            numbers = [point[key] for key in ("context", "tp", "batch", *CROSSINGS)]
+            words = [f"{item['path'] or 'no estimate'} to {item['to_queries']}" for item in point["intervals"]]
+            expected.append(" ".join([*("-" if number is None else str(number) for number in numbers), *words]))
+        assert [" ".join(row) for row in rows] == expected
+
+
+def test_the_errors_of_estimates_stand_beside_the_crossover(cli: Any) -> None:
+    answer = cli("crossover --model dsv3 --gpu h200 -f json")
+    preset = find_preset("gpus", "h200")[1]
+    held = {item["kernel"]: item["fit"]["held_out"] for item in preset["boundaries"]}
+    errors = {item["kernel"]: item for item in answer.results["estimated"]["errors"]}
+    assert {"hopper", "naive", "naive_in_place"} <= set(errors)
+    (note,) = [note for note in json.loads(answer.out)["notes"] if note.startswith("Estimates of whole paths were off")]
+    for kernel, item in errors.items():
+        assert (item["median_ape"], item["p90_ape"]) == (held[kernel]["median_ape"], held[kernel]["p90_ape"])
+        percent = [float(f"{item[key] * 100:.2g}") for key in ("median_ape", "p90_ape")]
+        assert f"{kernel} {percent[0]:g} % and {percent[1]:g} %" in note
+
+
+def test_how_far_estimated_crossovers_are_off_is_what_the_manual_says(cli: Any) -> None:
+    """Every place that the run measured: the first crossover against the first, the one for good against the last."""
+    contexts = "1k,2k,4k,8k,16k,32k,64k"
+    results = cli(f"crossover --model dsv3 --gpu h200 --tp 1,2,4,8 --context {contexts} -f json").results
+    at = {
+        (item["context"], item["tp"], item["naive_kernel"]): [item[key] for key in CROSSINGS]
+        for item in results["estimated"]["by_context"]
+    }
+    first, last = [], []
+    for place in results["measured"]:
+        begins, stays = at[place["context"], place["tp"], place["naive"]]
+        first.append(abs(begins / place["queries"] - 1))
+        if stays is not None:
+            last.append(abs(stays / (place["last_queries"] or place["queries"]) - 1))
+    assert (len(first), len(first) - len(last)) == (40, 3)
+    said = [
+        [round(100 * figure) for figure in (statistics.median(off), sorted(off)[int(0.9 * len(off))], max(off))]
+        for off in (first, last)
+    ]
+    page = " ".join((Path(__file__).parents[2] / "docs" / "crossover.md").read_text(encoding="utf-8").split())
+    (median, most, worst), later = said
+    assert f"off by {median} % in the median, {most} % at the 90th percentile and {worst} % at worst" in page
+    assert f"off by {later[0]}, {later[1]} and {later[2]} %, against the last" in page
+
+
+def test_errors_that_a_preset_does_not_state_are_not_passed_over(cli: Any, card: Path) -> None:
+    preset = yaml.safe_load(card.read_text())
+    del preset["boundaries"]
+    card.write_text(yaml.safe_dump(preset, sort_keys=False))
+    assert "is not stated" in cli(f"crossover --model dsv3 --gpu {card}").out
 
 
 def test_crossover_without_a_calibration(cli: Any) -> None:

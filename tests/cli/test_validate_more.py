@@ -188,6 +188,18 @@ def test_a_run_that_holds_is_written_without_that_note(run_file: Callable[..., P
     assert not any("all the same" in note for note in notes)
 
 
+def test_a_lesser_run_says_what_it_replaces(run_file: Callable[..., Path], preset: Path, cli: Any) -> None:
+    """Of 40 rows, and then of half as many: the second fit is written, and the report says what went."""
+    rows = decode_rows()
+    assert cli(f"validate --replay {run_file(*rows)} --calibrate {preset}").code == 0
+    answer = cli(f"validate -f json --replay {run_file(*rows[: len(rows) // 2])} --calibrate {preset}")
+    notes = json.loads(answer.out)["notes"]
+    (told,) = [note for note in notes if note.startswith("Older fits were replaced by lesser ones: ")]
+    assert "absorbed attention hopper bf16 bf16: one of" in told
+    again = cli(f"validate -f json --replay {run_file(*rows)} --calibrate {preset}")
+    assert "replaced by lesser" not in again.out
+
+
 # --- files that are read are not written over
 
 

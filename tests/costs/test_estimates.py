@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mla_calc.costs import step_estimates
-from mla_calc.costs.estimated_crossover import estimated_crossover
+from mla_calc.costs.estimated_crossover import EstimatedAtContext, estimated_crossover
 from mla_calc.costs.estimates import (
     PARTS,
     PathEstimate,
@@ -22,7 +22,7 @@ from mla_calc.costs.estimates import (
 from mla_calc.costs.flops import flops_cost, with_estimates
 from mla_calc.costs.paths import Work, absorbed_kernels
 from mla_calc.costs.step_estimates import Step
-from mla_calc.hardware.calibration import Boundary, Calibration, Domain, Fit, Tiling
+from mla_calc.hardware.calibration import Boundary, Calibration, Domain, Errors, Fit, Tiling
 from mla_calc.hardware.gpu import GPU
 from mla_calc.hardware.latency import Unknown
 from mla_calc.hardware.load import load_gpu
@@ -68,7 +68,7 @@ NAIVE = (constants("naive", "up_proj", "naive", 4), constants("naive", "attentio
 
 
 def card(*calibrations: Calibration) -> GPU:
-    return replace(load_gpu("h200"), calibration=calibrations)
+    return replace(load_gpu("h200"), calibration=calibrations, boundaries=(), crossovers=())
 
 
 def ask(gpu: GPU, path: Any, work: Work = WORK, **changes: Any) -> PathEstimate | Unknown:
@@ -345,8 +345,117 @@ def test_the_crossover_is_where_the_sums_cross(context: int, tp: int) -> None:
         assert isinstance(naive, PathEstimate)
         wins.append(naive.seconds < absorbed.seconds)
     assert found.first_queries_naive_wins == 1 + wins.index(True)
+    assert [path for path, start, end in stretches(found) for _ in range(start, end + 1)] == [
+        "naive" if won else "absorbed" for won in wins
+    ]
     assert (found.searched_from_queries, found.searched_to_queries) == (1, 1024)
     assert (found.absorbed_kernel, found.naive_kernel) == ("fast", "naive")
+
+
+def stretches(found: EstimatedAtContext) -> list[tuple[str | None, int, int]]:
+    return [(item.path, item.from_queries, item.to_queries) for item in found.intervals]
+
+
+def crossed(gpu: GPU, *points: tuple[int, int, int]) -> tuple[EstimatedAtContext, ...]:
+    work = Work(queries=1, context=1, row_bytes=1152)
+    return estimated_crossover(gpu, DSV3, work, points, dtype="bf16", cache="bf16").by_context
+
+
+def in_steps() -> tuple[Calibration, ...]:
+    """Attention whose blocks take 10 us a wave of 132 and nothing else: 66 queries of 128 heads are a wave."""
+    fold, attention, up = ABSORBED
+    page = replace(
+        attention,
+        tiling=Tiling(tile_rows=64, blocks_per_sm=1, merge=0.0),
+        t0_us=((1, 0.001),),
+        combine=1.0,
+        compute=((1, 0.5),),
+        memory=((1, 1e6),),
+    )
+    return fold, page, up
+
+
+def test_every_stretch_is_listed_and_the_last_is_not_the_first() -> None:
+    """Absorbed steps up with each wave of blocks, naive rises evenly: they cross back and forth. One by one."""
+    naive = tuple(replace(item, compute=((1, 0.35),)) for item in NAIVE)
+    gpu = card(*in_steps(), *naive)
+    (found,) = crossed(gpu, (1024, 1, 1))
+    wins = []
+    for queries in range(1, 1025):
+        work = Work(queries=queries, context=1024, row_bytes=1152)
+        absorbed, other = ask(gpu, "absorbed", work), ask(gpu, "naive", work)
+        assert isinstance(absorbed, PathEstimate)
+        assert isinstance(other, PathEstimate)
+        wins.append(other.seconds < absorbed.seconds)
+    changes = [queries for queries in range(2, 1025) if wins[queries - 1] != wins[queries - 2]]
+    assert len(changes) > 1
+    assert [start for _, start, _ in stretches(found)] == [1, *changes]
+    assert [end for _, _, end in stretches(found)] == [*(queries - 1 for queries in changes), 1024]
+    assert found.first_queries_naive_wins == changes[0]
+    assert wins[-1]
+    assert found.naive_wins_to_end_from == changes[-1] > changes[0]
+
+
+def test_a_path_that_loses_at_the_end_has_no_last_crossover() -> None:
+    """A naive path that nothing but its t0 tells from the absorbed one, and none where it never wins."""
+    slow = [replace(item, t0_us=((1, 1e6),)) for item in NAIVE]
+    (found,) = crossed(card(*ABSORBED, *slow), (4096, 1, 1))
+    assert stretches(found) == [("absorbed", 1, 1024)]
+    assert (found.first_queries_naive_wins, found.naive_wins_to_end_from) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "holes", "searched"),
+    [((1, 4), (16, 1024), [(5, 15)], (1, 1024)), ((3, 4), (6, 700), [(5, 5)], (3, 700))],
+)
+def test_holes_between_what_was_measured_are_listed(
+    lower: tuple[int, int], upper: tuple[int, int], holes: list[tuple[int, int]], searched: tuple[int, int]
+) -> None:
+    """Two fits of the attention, for few and for many queries: in between nothing is said, and none is bridged."""
+    fold, attention, up = ABSORBED
+    parts = [replace(attention, domain=replace(attention.domain, queries=limits)) for limits in (lower, upper)]
+    (found,) = crossed(card(fold, *parts, up, *NAIVE), (4096, 1, 1))
+    listed = stretches(found)
+    assert [(start, end) for path, start, end in listed if path is None] == holes
+    assert (found.searched_from_queries, found.searched_to_queries) == searched == (listed[0][1], listed[-1][2])
+    (whole,) = crossed(card(*ABSORBED, *NAIVE), (4096, 1, 1))
+    assert found.first_queries_naive_wins == whole.first_queries_naive_wins
+
+
+def test_beyond_the_grid_is_searched_between_its_steps() -> None:
+    """With runs of up to 20,000 queries crossings beyond 1,024 are found to the query."""
+    far = [
+        replace(item, domain=replace(item.domain, queries=item.domain.queries and (1, 20_000)))
+        for item in (*ABSORBED, *NAIVE)
+    ]
+    late = [replace(item, t0_us=((1, 3000.0),)) if item.path == "naive" else item for item in far]
+    gpu = card(*late)
+    (found,) = crossed(gpu, (65536, 8, 1))
+    first = found.first_queries_naive_wins
+    assert first
+    assert first > 1024
+    for queries, naive_wins in ((first - 1, False), (first, True)):
+        work = Work(queries=queries, context=65536, row_bytes=1152, tp=8)
+        absorbed, naive = ask(gpu, "absorbed", work), ask(gpu, "naive", work)
+        assert isinstance(absorbed, PathEstimate)
+        assert isinstance(naive, PathEstimate)
+        assert (naive.seconds < absorbed.seconds) is naive_wins
+
+
+def test_the_errors_of_both_paths_stand_beside() -> None:
+    """Those of the boundaries' fits, of the paths compared; none where the preset states none."""
+    held = Errors(count=9, median_ape=0.05, mean_ape=0.06, p90_ape=0.3)
+    stated = boundary("fast", -2.0)
+    stated = replace(stated, fit=replace(stated.fit, held_out=held))
+    gpu = card(*ABSORBED, *NAIVE)
+    work = Work(queries=1, context=1, row_bytes=1152)
+    points = [(4096, 1, 1)]
+    assert estimated_crossover(gpu, DSV3, work, points, dtype="bf16", cache="bf16").errors == ()
+    gpu = replace(gpu, boundaries=(stated,))
+    (errors,) = estimated_crossover(gpu, DSV3, work, points, dtype="bf16", cache="bf16").errors
+    assert (errors.path, errors.kernel, errors.run) == ("absorbed", "fast", stated.run)
+    assert (errors.count, errors.median_ape, errors.p90_ape) == (9, 0.05, 0.3)
+    assert estimated_crossover(gpu, DSV3, work, [(1 << 20, 1, 1)], dtype="bf16", cache="bf16").errors == ()
 
 
 def test_a_crossover_that_was_not_measured_says_why() -> None:

@@ -85,7 +85,7 @@ def path_rows(time_us: Callable[[Row], float], scope: str = "absorbed") -> tuple
 
 
 def h200() -> GPU:
-    return replace(load_gpu("h200"), calibration=())
+    return replace(load_gpu("h200"), calibration=(), boundaries=(), crossovers=())
 
 
 @pytest.fixture(scope="module")
@@ -305,20 +305,108 @@ def test_a_boundary_needs_whole_paths_with_all_their_parts() -> None:
     assert calibrate(a_run(*ROWS, *wholes(-1.5)[:6]), h200(), seed=1).boundaries == ()
 
 
-def test_new_parts_leave_no_old_boundary(result: CalibrationResult, tmp_path: Path) -> None:
+def without_all_parts() -> CalibrationResult:
+    """The path's attention timed again, with a part missing: constants, and no boundary."""
+    rows = [replace(row, parts_us={"q_fold": 2.0, "attention": row.time_us}) for row in wholes(-1.5)]
+    return calibrate(a_run(*rows), h200(), seed=1)
+
+
+def test_new_parts_leave_no_old_boundary(tmp_path: Path) -> None:
     """A boundary belongs to the parts that it was found with; that of other widths stays."""
     path, found = preset_at(tmp_path), calibrate(a_run(*ROWS, *wholes(-1.5)), h200(), seed=1)
+    newer = without_all_parts().calibrations
     narrow = replace(found.boundaries[0], kv_lora_rank=256)
     write_calibration(path, found.calibrations, (), (*found.boundaries, narrow))
-    write_calibration(path, result.calibrations)
+    (note,) = write_calibration(path, newer)
+    assert f"boundary of the absorbed path, hopper bf16 bf16: one of {found.boundaries[0].fit.rows} rows" in note
     assert build(GPU, read_mapping(path), "test").boundaries == (narrow,)
     before = path.read_bytes()
-    write_calibration(path, result.calibrations)
+    assert write_calibration(path, newer) == ()
     assert path.read_bytes() == before
     other = preset_at(tmp_path)
     write_calibration(other, found.calibrations, (), found.boundaries)
-    write_calibration(other, result.calibrations)
+    write_calibration(other, newer)
     assert b"boundaries:" not in other.read_bytes()
+
+
+def scopes(path: Path) -> list[tuple[str, str | None, str | None, str]]:
+    """(part, kernel, scope, run) of every calibration."""
+    listed = build(GPU, read_mapping(path), "test").calibration
+    return [(item.part, item.kernel, item.scope, item.run) for item in listed]
+
+
+@pytest.mark.parametrize("long_first", [True, False])
+def test_a_run_of_attention_alone_leaves_what_was_fitted_to_paths(long_first: bool, tmp_path: Path) -> None:
+    """Nor does one of paths take what was fitted to attention; whichever came first, attention's own is asked first."""
+    path = preset_at(tmp_path)
+    long = [row for row in wholes(-1.5) if row.batch == 1]
+    paths = calibrate(a_run(*long, id="paths"), h200(), seed=1, holdout=0.0)
+    alone = calibrate(a_run(*ROWS, id="alone"), h200(), seed=1)
+    for found in (paths, alone) if long_first else (alone, paths):
+        assert write_calibration(path, found.calibrations, found.crossovers, found.boundaries) == ()
+    assert sorted(scopes(path), key=str) == sorted(
+        [
+            ("attention", "hopper", "attention", "alone"),
+            ("attention", "hopper", "path", "paths"),
+            ("q_fold", None, None, "paths"),
+            ("v_up", None, None, "paths"),
+        ],
+        key=str,
+    )
+    assert scopes(path)[0] == ("attention", "hopper", "attention", "alone")
+    assert build(GPU, read_mapping(path), "test").boundaries == paths.boundaries != ()
+    again = calibrate(a_run(*ROWS, id="again"), h200(), seed=1)
+    assert write_calibration(path, again.calibrations) == ()
+    kept = {(scope, run) for part, _, scope, run in scopes(path) if part == "attention"}
+    assert kept == {("attention", "again"), ("path", "paths")}
+
+
+def test_a_lesser_fit_is_told(result: CalibrationResult, tmp_path: Path) -> None:
+    """Fewer rows, or fewer cells; as many of as many are not."""
+    (usual,) = result.calibrations
+    path = preset_at(tmp_path)
+    assert write_calibration(path, result.calibrations) == ()
+    few = replace(usual, fit=replace(usual.fit, rows=20))
+    (note,) = write_calibration(path, [few])
+    name = "absorbed attention hopper bf16 bf16"
+    assert note == (f"Older fits were replaced by lesser ones: {name}: one of {usual.fit.rows} rows by one of 20 rows.")
+    assert write_calibration(path, [usual]) == ()
+    (note,) = write_calibration(path, [replace(usual, domain=replace(usual.domain, batch=(1, 64)))])
+    assert f"{name}: one of {usual.fit.rows} rows by one of {usual.fit.rows} rows, of fewer cells" in note
+    (note,) = write_calibration(path, [few])
+    assert "of fewer cells" not in note
+
+
+def test_many_lesser_fits_are_one_note(result: CalibrationResult, tmp_path: Path) -> None:
+    (usual,) = result.calibrations
+    path = preset_at(tmp_path)
+    kernels = [replace(usual, kernel=f"kernel{number}") for number in range(9)]
+    write_calibration(path, kernels)
+    (note,) = write_calibration(path, [replace(item, fit=replace(item.fit, rows=20)) for item in kernels])
+    assert "kernel5" in note
+    assert "kernel6" not in note
+    assert note.endswith("; 3 further ones.")
+
+
+def test_what_was_written_before_scopes_goes_where_it_is_covered(result: CalibrationResult, tmp_path: Path) -> None:
+    """An older entry does not say what it was fitted to: one for more cells than the newer stays, behind it."""
+    (usual,) = result.calibrations
+    path = preset_at(tmp_path)
+    old = replace(usual, scope=None, run="old")
+    wide = replace(old, domain=replace(usual.domain, queries=(1, 1024)))
+    write_calibration(path, [old, wide])
+    assert write_calibration(path, [usual]) == ()
+    assert build(GPU, read_mapping(path), "test").calibration == (usual, wide)
+
+
+def test_fewer_crossovers_are_told(tmp_path: Path) -> None:
+    path = preset_at(tmp_path)
+    both = calibrate(a_run(*ROWS, *both_paths(16), *both_paths(128)), h200(), seed=1)
+    one = calibrate(a_run(*ROWS, *both_paths(16)), h200(), seed=1)
+    assert write_calibration(path, both.calibrations, both.crossovers) == ()
+    (note,) = write_calibration(path, one.calibrations, one.crossovers)
+    assert note == ("Measured crossovers in bf16, cache bf16: 4 were replaced by 2; of 2 places there is none now.")
+    assert write_calibration(path, both.calibrations, both.crossovers) == ()
 
 
 def test_constants_of_another_attention_stay(result: CalibrationResult, tmp_path: Path) -> None:
