@@ -33,6 +33,11 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> str | None:
     return "did you mean " + ", ".join(by_lower[match] for match in close) + "?"
 
 
+def either(values: Iterable[int]) -> str:
+    """The accepted numbers as a message lists them: ``32 or 64``."""
+    return " or ".join(map(str, values))
+
+
 YAML_WORDS = {"None": "null", "True": "true", "False": "false"}
 
 

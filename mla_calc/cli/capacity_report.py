@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..costs.capacity import Plan
+from ..costs.capacity import Plan, caches_latent
 from ..costs.search import CapacityCost
-from ..costs.tokens import cached_attention, indexing_layers
-from ..models.attention import MLA
+from ..costs.tokens import indexing_layers
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, flattened, plain
 from . import request
@@ -174,15 +173,11 @@ def _sentence(asked: Asked, cost: CapacityCost) -> str:
             f" {fmt.counted(cost.gpus, 'GPU')} at least; on {'it' if cost.gpus == 1 else 'those'} {fits}"
         )
     if _keys_differ(cost):
-        main = "latent row" if _latent(asked.plan) else "key and value"
+        main = "latent row" if caches_latent(asked.plan) else "key and value"
         return f"{fits}; each {main} is stored {_times(cost.copies)}, each indexer key {_times(cost.indexer_copies)}."
     if cost.copies > 1:
         return f"{fits}; each is stored {_times(cost.copies)}, since TP copies what DCP does not spread."
     return f"{fits}; each is stored once."
-
-
-def _latent(plan: Plan) -> bool:
-    return isinstance(cached_attention(plan.model, plan.form), MLA)
 
 
 def _times(copies: int | None) -> str:
@@ -246,7 +241,7 @@ def _cached_notes(asked: Asked, cost: CapacityCost) -> list[str]:
                 f"The layers that {' or '.join(uneven)} are taken as spread evenly over the stages; a stage that has"
                 " more of them holds fewer tokens."
             )
-    if _keys_differ(cost) and not _latent(plan):
+    if _keys_differ(cost) and not caches_latent(plan):
         notes.append("Keys and values shard over TP by their heads; an indexer key has none and stands on every rank.")
     elif _keys_differ(cost):
         notes.append(f"{asked.engine.name} keeps all indexer keys on every rank; DCP spreads the latent rows alone.")

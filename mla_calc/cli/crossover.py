@@ -22,7 +22,7 @@ from ..costs.paths import Work
 from ..costs.sharding import check_tp
 from ..costs.sparse import indexer_of
 from ..engines.load import load_engine
-from ..engines.thresholds import EngineThreshold, engine_thresholds
+from ..engines.thresholds import NEWEST, EngineThreshold, distinct_thresholds
 from ..hardware.gpu import GPU
 from ..models.attention import MLA, Indexer, Model
 from ..models.load import load_model
@@ -44,7 +44,6 @@ Engines = Annotated[
         autocompletion=complete.engines,
     ),
 ]
-NEWEST = ("vllm", "sglang")
 _AXES = ("context", "tp", "batch")
 
 
@@ -129,14 +128,7 @@ def _measured(
 def _thresholds(
     names: list[str], model: Model, gpu: GPU | None, heads_per_rank: list[int]
 ) -> tuple[EngineThreshold, ...]:
-    engines = [load_engine(name) for name in names]
-    found = [
-        threshold
-        for engine in engines
-        for heads in heads_per_rank
-        for threshold in engine_thresholds(engine, heads, gpu, sparse=bool(model.indexer))
-    ]
-    return tuple(dict.fromkeys(found))  # most do not depend on the heads: once each
+    return distinct_thresholds(map(load_engine, names), ((heads, gpu, bool(model.indexer)) for heads in heads_per_rank))
 
 
 def _report(

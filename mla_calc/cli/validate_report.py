@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..costs.measured_crossover import again_notes
 from ..engines.load import load_engine
-from ..engines.thresholds import EngineThreshold, engine_thresholds
+from ..engines.thresholds import NEWEST, EngineThreshold, distinct_thresholds
 from ..report import format as fmt
 from ..report.record import Explanation, Report, plain
 from ..validate.compare import Compared, Comparison, Faster, Summary
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..hardware.calibration import Errors
     from ..hardware.gpu import GPU
 
-NEWEST = ("vllm", "sglang")
 APES = ("median_ape", "mean_ape", "p90_ape", "median_error")
 SHAPE = ("kernel", "scope", "dtype", "cache", "heads", "batch", "queries", "context")
 
@@ -194,14 +193,8 @@ def _thresholds(recording: Recording) -> tuple[EngineThreshold, ...]:
     paths: dict[tuple[str, str, int], Recorded] = {
         (item.gpu.name, item.model.name, item.row.heads): item for item in recording.rows if item.row.scope == "naive"
     }
-    engines = [load_engine(name) for name in NEWEST]
-    found = [
-        threshold
-        for engine in engines
-        for (_, _, heads), item in paths.items()
-        for threshold in engine_thresholds(engine, heads, item.gpu, sparse=bool(item.model.indexer))
-    ]
-    return tuple(dict.fromkeys(found))
+    asked = ((heads, item.gpu, bool(item.model.indexer)) for (_, _, heads), item in paths.items())
+    return distinct_thresholds(map(load_engine, NEWEST), asked)
 
 
 def _notes(recording: Recording, comparison: Comparison) -> list[str]:

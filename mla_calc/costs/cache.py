@@ -143,7 +143,7 @@ def cache_cost(
 def request_bytes(token: TokenBytes, context: Ints, window: int | None, block_size: Ints = 1) -> Ints:
     """Bytes of one request of ``context`` tokens, in whole pages of ``block_size`` tokens."""
     bounded = minimum(context, window) if window else 0
-    return _paged(context, block_size) * token.growing + _paged(bounded, block_size) * token.windowed
+    return paged(context, block_size) * token.growing + paged(bounded, block_size) * token.windowed
 
 
 _LATENT_FIGURES = (
@@ -225,5 +225,6 @@ def _asked_totals(
     return sizes | totals(model, copy, rank, tp, context, batch, block)
 
 
-def _paged(tokens: Ints, block_size: Ints) -> Ints:
+def paged(tokens: Ints, block_size: Ints) -> Ints:
+    """``tokens`` rounded up to whole pages of ``block_size``."""
     return -(-tokens // block_size) * block_size

@@ -13,6 +13,7 @@ from ..arrays import maximum
 from ..errors import InputError
 from ..hardware.roofline import Ceilings
 from ..models.attention import MLA, Model, Stored
+from .cache import paged
 from .counts import absorbed_core_flop
 from .layouts import Layout, latent_row_bytes
 from .paths import Work, absorbed_kernels, path_bound_s
@@ -110,8 +111,8 @@ def held(plan: Plan, at: Placement) -> Held:
     requests = None
     if fixed is not None:
         window = model.windowed.window if model.windowed else 0
-        bounded = _paged(min(plan.context, window), plan.block_size) - _paged(window, plan.block_size)
-        growing = _paged(-(-plan.context // at.dcp), plan.block_size) * per_token
+        bounded = paged(min(plan.context, window), plan.block_size) - paged(window, plan.block_size)
+        growing = paged(-(-plan.context // at.dcp), plan.block_size) * per_token
         requests = at.dp * (per_gpu.cache_bytes // (growing + bounded * token.windowed + fixed))
     return Held(
         per_gpu=per_gpu,
@@ -136,7 +137,7 @@ def fixed_bytes(plan: Plan, token: TokenBytes, at: Placement) -> Ints | None:
     ``None`` where a recurrent state's size is not known. Convolution states are left out.
     """
     model = plan.model
-    windows = token.windowed * _paged(model.windowed.window, plan.block_size) if model.windowed else 0
+    windows = token.windowed * paged(model.windowed.window, plan.block_size) if model.windowed else 0
     if model.recurrent is None:
         return windows
     if model.recurrent.state_values is None:
@@ -255,10 +256,6 @@ def indexer_copies(plan: Plan, at: Placement) -> int | None:
     return keys
 
 
-def has_decode_bound(plan: Plan) -> bool:
-    """Whether there is a latent to decode from."""
+def caches_latent(plan: Plan) -> bool:
+    """Whether what is cached is a latent: only then is there a decode bound."""
     return isinstance(cached_attention(plan.model, plan.form), MLA)
-
-
-def _paged(tokens: Ints, block_size: int) -> Ints:
-    return -(-tokens // block_size) * block_size

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 
 from ..data import read_preset
-from ..errors import InputError
+from ..errors import InputError, either
 from ..models.attention import GQA, MLA, Windowed
 from ..schema import STRICT, Count, Dimension, Text, build
 
@@ -68,7 +68,7 @@ def latent_row_bytes(layout: Layout, mla: MLA) -> int:
     for key, allowed in layout.only.items():
         if widths[key] not in allowed:
             raise InputError(
-                f"the cache layout {layout.name} is defined for {key} {_or(allowed)}, this model has {widths[key]}"
+                f"the cache layout {layout.name} is defined for {key} {either(allowed)}, this model has {widths[key]}"
             )
     return _parts_bytes(layout, layout.latent, {**widths, "row": mla.row_values})
 
@@ -106,7 +106,3 @@ def row_formula(parts: tuple[Part, ...]) -> str:
             values = f"-(-{values} // {part.pad_to}) * {part.pad_to}"
         terms.append(f"{values} // {part.per} * {part.bytes}" if part.per > 1 else f"{values} * {part.bytes}")
     return " + ".join(terms)
-
-
-def _or(values: tuple[int, ...]) -> str:
-    return " or ".join(map(str, values))

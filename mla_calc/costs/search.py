@@ -12,8 +12,8 @@ from .capacity import (
     Held,
     PerGPU,
     Plan,
+    caches_latent,
     cluster_bytes_per_token,
-    has_decode_bound,
     held,
     indexer_copies,
     total_decode_bound_s,
@@ -224,7 +224,7 @@ def _ranking(at: Placement, fits: Held, bounds: NDArray[Any] | None, requests: i
 
 
 def _bound(plan: Plan, at: Placement, step: Step) -> Any:
-    if step.ceilings is None or not has_decode_bound(plan):
+    if step.ceilings is None or not caches_latent(plan):
         return None
     return total_decode_bound_s(plan, at, step.batch, step.ceilings, step.weight_bytes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +27,8 @@ class EngineThreshold:
     source: str
 
 
+NEWEST = ("vllm", "sglang")
+"""The newest release read of each engine, by the name that finds it."""
 PLATFORM_OF: dict[str, Literal["cuda", "rocm"]] = {"nvidia": "cuda", "amd": "rocm"}
 """Which backends a vendor's GPUs run; those of no other vendor are in the presets."""
 
@@ -70,3 +73,18 @@ def engine_thresholds(
             )
         )
     return tuple(found)
+
+
+def distinct_thresholds(
+    engines: Iterable[Engine], asked: Iterable[tuple[int, GPU | None, bool]]
+) -> tuple[EngineThreshold, ...]:
+    """The thresholds of every engine for each (heads per rank, GPU, sparse), each of them once."""
+    cases = list(asked)
+    return tuple(
+        dict.fromkeys(
+            threshold
+            for engine in engines
+            for heads, gpu, sparse in cases
+            for threshold in engine_thresholds(engine, heads, gpu, sparse=sparse)
+        )
+    )

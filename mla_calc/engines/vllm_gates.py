@@ -6,9 +6,10 @@ is data of the preset. A page may span several of the kernel's: backend.py:122-1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import either
 from ..models.attention import MLA
 from .preset import Backend, Combination
 
@@ -91,7 +92,7 @@ def _head_size(backend: Backend, ask: Ask) -> str | None:
     sizes = backend.head_sizes
     if sizes is None or sizes == "any" or ask.mla.row_values in sizes:
         return None
-    return f"it takes rows of {_or(sizes)} values, this model's have {ask.mla.row_values}"
+    return f"it takes rows of {either(sizes)} values, this model's have {ask.mla.row_values}"
 
 
 def _dimensions(backend: Backend, ask: Ask) -> str | None:
@@ -102,7 +103,7 @@ def _dimensions(backend: Backend, ask: Ask) -> str | None:
         ("kv_lora_rank", backend.kv_lora_ranks, ask.mla.kv_lora_rank),
     ):
         if taken is not None and value not in taken:
-            return f"it takes {what} {_or(taken)}, this model has {value}"
+            return f"it takes {what} {either(taken)}, this model has {value}"
     return None
 
 
@@ -120,14 +121,14 @@ def _heads(backend: Backend, ask: Ask) -> str | None:
     if taken is None or ask.heads * ask.dcp in taken:
         return None
     gathered = f"{ask.heads} * DCP {ask.dcp} = {ask.heads * ask.dcp}" if ask.dcp > 1 else str(ask.heads)
-    return f"it takes {_or(taken)} query heads, here are {gathered} per rank"
+    return f"it takes {either(taken)} query heads, here are {gathered} per rank"
 
 
 def _block(backend: Backend, ask: Ask) -> str | None:
     units = (*(backend.block_sizes or ()), *((backend.block_multiple,) if backend.block_multiple else ()))
     if ask.block_size is None or not units or any(ask.block_size % unit == 0 for unit in units):
         return None
-    return f"it takes pages of a multiple of {_or(units)} tokens, not of {ask.block_size}"
+    return f"it takes pages of a multiple of {either(units)} tokens, not of {ask.block_size}"
 
 
 def _dcp(backend: Backend, ask: Ask) -> str | None:
@@ -184,7 +185,3 @@ def stored_as(backend: Backend, ask: Ask) -> str:
     """The cache dtype, by vLLM's name, in which the backend stores what was asked for."""
     chosen = chosen_name(backend, ask) or ask.cache[0]
     return backend.cache_becomes.get(chosen, chosen)
-
-
-def _or(values: Sequence[int]) -> str:
-    return " or ".join(map(str, values))

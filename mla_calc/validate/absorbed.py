@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .path_inputs import PathInputs
+
 
 @dataclass(frozen=True, slots=True)
 class PathCalls:
@@ -31,51 +33,37 @@ Decode = Callable[..., torch.Tensor]
 
 
 def absorbed_path(
-    q_nope: torch.Tensor,
-    q_rope: torch.Tensor,
-    w_uk: torch.Tensor,
-    w_uv: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    *,
-    kernel: str | None,
-    cache_scale: float = 1.0,
-    max_length: int | None = None,
-    decode: Decode | None = None,
+    inputs: PathInputs, *, kernel: str | None, max_length: int | None = None, decode: Decode | None = None
 ) -> PathCalls:
     """The absorbed path with its parts ``q_fold``, ``attention`` and ``v_up``.
 
     Args:
-        q_nope: [batch, queries, heads, dn]
-        q_rope: [batch, queries, heads, dr]
-        w_uk: [heads, dn, r]
-        w_uv: [heads, dv, r]
-        cache: [pages, 64, r + dr]
-        block_table: [batch, most pages], int32
-        lengths: [batch], int32
-        scale: of the scores
+        inputs: what it starts from
         kernel: the attention kernel's name; ``None`` picks
-        cache_scale: multiplies fp8 rows
         max_length: of the longest request; by default what the block table holds
         decode: a stand-in for ``kernels.absorbed_decode``
 
     Raises:
         InputError: at the first call, for shapes that the kernel refuses.
     """
-    batch, queries, heads, _ = q_nope.shape
-    rank, rope, value = w_uk.shape[-1], q_rope.shape[-1], w_uv.shape[1]
-    most = block_table.shape[1] * cache.shape[1] if max_length is None else max_length
+    batch, queries, heads, _ = inputs.q_nope.shape
+    rank, rope, value = inputs.w_uk.shape[-1], inputs.q_rope.shape[-1], inputs.w_uv.shape[1]
+    most = inputs.block_table.shape[1] * inputs.cache.shape[1] if max_length is None else max_length
     attend = _own_decode() if decode is None else decode
-    q = q_nope.new_empty(batch, queries, heads, rank + rope)
-    latent = q_nope.new_empty(batch, queries, heads, rank)
-    named = {"cache_scale": cache_scale, "max_length": most, "kernel": kernel, "kv_lora_rank": rank, "out": latent}
-    q_fold = _fold(q_nope, q_rope, w_uk, q)
-    v_up = _up(latent, w_uv, q_nope.new_empty(batch, queries, heads, value))
+    q = inputs.q_nope.new_empty(batch, queries, heads, rank + rope)
+    latent = inputs.q_nope.new_empty(batch, queries, heads, rank)
+    named = {
+        "cache_scale": inputs.cache_scale,
+        "max_length": most,
+        "kernel": kernel,
+        "kv_lora_rank": rank,
+        "out": latent,
+    }
+    q_fold = _fold(inputs.q_nope, inputs.q_rope, inputs.w_uk, q)
+    v_up = _up(latent, inputs.w_uv, inputs.q_nope.new_empty(batch, queries, heads, value))
 
     def attention() -> torch.Tensor:
-        return attend(q, cache, block_table, lengths, scale, **named)
+        return attend(q, inputs.cache, inputs.block_table, inputs.lengths, inputs.scale, **named)
 
     def whole() -> torch.Tensor:
         q_fold()

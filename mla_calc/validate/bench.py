@@ -23,6 +23,7 @@ from .faults import told
 from .kernels import KERNELS, PAGE, absorbed_decode, pick
 from .measure import CellFailedError, DeviceLostError
 from .naive import NaivePaths, naive_in_place_paths, naive_paths
+from .path_inputs import PathInputs
 from .plan import Plan
 from .record import Check, MeasuredCeilings, Row
 from .sample import sample_of
@@ -30,7 +31,7 @@ from .timed import geometry_of
 from .timing import CudaStream, Stream, Timing, cold_l2, row_times, time_call
 
 TORCH = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
-NAIVE: Mapping[str, Callable[..., NaivePaths]] = {"naive": naive_paths, "naive_in_place": naive_in_place_paths}
+NAIVE: Mapping[str, Callable[[PathInputs], NaivePaths]] = {"naive": naive_paths, "naive_in_place": naive_in_place_paths}
 DEFAULT_L2 = 64 << 20
 """Taken for a device that does not tell its L2's size."""
 IDLE_BYTES = 4 << 30
@@ -120,8 +121,8 @@ class CudaBench:
     def _path_check(self, case: Case) -> Check:
         def error() -> float:
             inputs = self._inputs(case)
-            whole = absorbed_path(**inputs, kernel=case.kernel, max_length=case.context).whole
-            return sample_of(**inputs).error(whole())
+            whole = absorbed_path(inputs, kernel=case.kernel, max_length=case.context).whole
+            return sample_of(inputs).error(whole())
 
         return path_check(str(case).removeprefix("absorbed "), error)
 
@@ -154,13 +155,13 @@ class CudaBench:
         return self._row(case, self._time(call), splits=self._splits(case))
 
     def _absorbed(self, case: Case) -> Row:
-        calls = absorbed_path(**self._inputs(case), kernel=case.kernel, max_length=case.context)
+        calls = absorbed_path(self._inputs(case), kernel=case.kernel, max_length=case.context)
         whole = self._time(calls.whole)
         return self._row(case, whole, self._parts(calls.parts), splits=self._splits(case))
 
     def _naive(self, case: Case) -> Row:
         """The path with the attention of torch that is the fastest here."""
-        paths = NAIVE[case.kernel](**self._inputs(case))
+        paths = NAIVE[case.kernel](self._inputs(case))
         if not paths.calls:
             raise CellFailedError(
                 "no attention of torch runs it: " + "; ".join(f"{name}: {why}" for name, why in paths.dropped.items())
@@ -203,21 +204,21 @@ class CudaBench:
     def _splits(self, case: Case) -> int:
         return int(KERNELS[case.kernel].schedule(case.shape(self._mla), self._opened.device).splits)
 
-    def _inputs(self, case: Case) -> dict[str, Any]:
-        """What both paths start from, by the names of their arguments."""
+    def _inputs(self, case: Case) -> PathInputs:
+        """What both paths start from, drawn anew."""
         mla = self._mla
         cache, table, lengths = self._cached(case)
         scaled = mla.kv_lora_rank**-0.5  # keys of about unit size, as a model's are
-        return {
-            "q_nope": self._draw(case, case.batch, case.queries, case.heads, mla.qk_nope_head_dim),
-            "q_rope": self._draw(case, case.batch, case.queries, case.heads, mla.qk_rope_head_dim),
-            "w_uk": self._draw(case, case.heads, mla.qk_nope_head_dim, mla.kv_lora_rank) * scaled,
-            "w_uv": self._draw(case, case.heads, mla.v_head_dim, mla.kv_lora_rank) * scaled,
-            "cache": cache,
-            "block_table": table,
-            "lengths": lengths,
-            "scale": _scale(mla),
-        }
+        return PathInputs(
+            q_nope=self._draw(case, case.batch, case.queries, case.heads, mla.qk_nope_head_dim),
+            q_rope=self._draw(case, case.batch, case.queries, case.heads, mla.qk_rope_head_dim),
+            w_uk=self._draw(case, case.heads, mla.qk_nope_head_dim, mla.kv_lora_rank) * scaled,
+            w_uv=self._draw(case, case.heads, mla.v_head_dim, mla.kv_lora_rank) * scaled,
+            cache=cache,
+            block_table=table,
+            lengths=lengths,
+            scale=_scale(mla),
+        )
 
     def _draw(self, case: Case, *sizes: int) -> Tensor:
         return torch.randn(*sizes, dtype=TORCH[case.dtype], device=self._device, generator=self._random)

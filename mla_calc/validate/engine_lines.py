@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..engines.load import load_engine
-from ..engines.thresholds import EngineThreshold, engine_thresholds
+from ..engines.thresholds import NEWEST, EngineThreshold, distinct_thresholds
 from ..hardware.gpu import GPU
 from ..report import format as fmt
-
-ENGINES = ("vllm", "sglang")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +23,7 @@ class EngineLines:
 
 def engine_lines(heads: Iterable[int], gpu: GPU) -> EngineLines:
     """The constants that the newest releases read have on ``gpu``, for any of the head counts per rank."""
-    ranks = sorted(heads)
-    found = dict.fromkeys(
-        item
-        for name in ENGINES
-        for engine in (load_engine(name),)
-        for count in ranks
-        for item in engine_thresholds(engine, count, gpu, sparse=False)
-    )
+    found = distinct_thresholds(map(load_engine, NEWEST), ((count, gpu, False) for count in sorted(heads)))
     labels: dict[int, list[str]] = {}
     for item in found:
         if item.counts == "queries":

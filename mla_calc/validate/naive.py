@@ -23,6 +23,7 @@ import torch
 from ..errors import InputError
 from .absorbed import PathCalls
 from .faults import told
+from .path_inputs import PathInputs
 from .record import NAIVE_TOLERANCE
 from .sample import Sample, sample_of
 from .torch_attention import Attend, attention_candidates
@@ -41,50 +42,6 @@ class NaivePaths:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inputs:
-    """What both naive paths start from."""
-
-    q_nope: torch.Tensor
-    """[batch, queries, heads, dn]"""
-    q_rope: torch.Tensor
-    """[batch, queries, heads, dr]"""
-    w_uk: torch.Tensor
-    """[heads, dn, r]"""
-    w_uv: torch.Tensor
-    """[heads, dv, r]"""
-    cache: torch.Tensor
-    """[pages, 64, r + dr]"""
-    block_table: torch.Tensor
-    """[batch, most pages], int32"""
-    lengths: torch.Tensor
-    """[batch], int32, all equal"""
-    scale: float
-    cache_scale: float
-
-    def context(self) -> int:
-        """The length of every request. Raises InputError where they differ."""
-        lengths = self.lengths.tolist()
-        queries = self.q_nope.shape[1]
-        if len(set(lengths)) != 1 or lengths[0] < queries:
-            raise InputError(f"lengths of {min(lengths):,} to {max(lengths):,}: all the same, from {queries:,} on")
-        return int(lengths[0])
-
-    def sample(self) -> Sample:
-        """What float64 gives, at the corners."""
-        return sample_of(
-            self.q_nope,
-            self.q_rope,
-            self.w_uk,
-            self.w_uv,
-            self.cache,
-            self.block_table,
-            self.lengths,
-            self.scale,
-            cache_scale=self.cache_scale,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Steps:
     """The steps before attention, and the buffers that they fill."""
 
@@ -97,62 +54,36 @@ class _Steps:
     """``v`` with columns of zeros up to dn + dr."""
 
 
-def naive_paths(
-    q_nope: torch.Tensor,
-    q_rope: torch.Tensor,
-    w_uk: torch.Tensor,
-    w_uv: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    *,
-    cache_scale: float = 1.0,
-) -> NaivePaths:
+def naive_paths(inputs: PathInputs) -> NaivePaths:
     """The path as an engine runs it: parts ``gather``, ``up_proj``, ``assemble``, ``attention``.
 
-    Args:
-        q_nope: [batch, queries, heads, dn]
-        q_rope: [batch, queries, heads, dr]
-        w_uk: [heads, dn, r]
-        w_uv: [heads, dv, r]
-        cache: [pages, 64, r + dr]
-        block_table: [batch, most pages], int32
-        lengths: [batch], int32, all the same: they are read here and not again
-        scale: of the scores
-        cache_scale: multiplies fp8 rows
-
     Every way to attend is run here once and compared with float64 on a sample of requests, heads and queries, so
-    this waits for the device; the calls that it returns do not.
+    this waits for the device, and it reads the lengths; the calls that it returns do not.
 
     Raises:
         InputError: lengths that differ, or fewer keys than queries.
     """
-    inputs = _Inputs(q_nope, q_rope, w_uk, w_uv, cache, block_table, lengths, scale, cache_scale)
     return _with_every_attention(inputs, _engine_steps(inputs))
 
 
-def naive_in_place_paths(
-    q_nope: torch.Tensor,
-    q_rope: torch.Tensor,
-    w_uk: torch.Tensor,
-    w_uv: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    *,
-    cache_scale: float = 1.0,
-) -> NaivePaths:
-    """The path without a copy of the keys, and with values that need no padding: arguments, parts, errors as above.
+def naive_in_place_paths(inputs: PathInputs) -> NaivePaths:
+    """The path without a copy of the keys, and with values that need no padding: parts and errors as above.
 
     ``up_proj`` is two batched products, over W_UK and over W_UV; ``assemble`` writes the rotary columns alone.
     """
-    inputs = _Inputs(q_nope, q_rope, w_uk, w_uv, cache, block_table, lengths, scale, cache_scale)
     return _with_every_attention(inputs, _in_place_steps(inputs))
 
 
-def _engine_steps(inputs: _Inputs) -> _Steps:
+def _context(inputs: PathInputs) -> int:
+    """The length of every request. Raises InputError where they differ."""
+    lengths = inputs.lengths.tolist()
+    queries = inputs.q_nope.shape[1]
+    if len(set(lengths)) != 1 or lengths[0] < queries:
+        raise InputError(f"lengths of {min(lengths):,} to {max(lengths):,}: all the same, from {queries:,} on")
+    return int(lengths[0])
+
+
+def _engine_steps(inputs: PathInputs) -> _Steps:
     heads, nope, rank = inputs.w_uk.shape
     rope, value = inputs.q_rope.shape[-1], inputs.w_uv.shape[1]
     gather, latent = _gather(inputs)
@@ -173,7 +104,7 @@ def _engine_steps(inputs: _Inputs) -> _Steps:
     return _Steps({"gather": gather, "up_proj": up_proj, "assemble": assemble}, k, kv[..., nope:])
 
 
-def _in_place_steps(inputs: _Inputs) -> _Steps:
+def _in_place_steps(inputs: PathInputs) -> _Steps:
     heads, nope, rank = inputs.w_uk.shape
     rope, value = inputs.q_rope.shape[-1], inputs.w_uv.shape[1]
     gather, latent = _gather(inputs)
@@ -195,11 +126,11 @@ def _in_place_steps(inputs: _Inputs) -> _Steps:
     return _Steps({"gather": gather, "up_proj": up_proj, "assemble": assemble}, k, padded_v[..., :value], padded_v)
 
 
-def _gather(inputs: _Inputs) -> tuple[Callable[[], object], torch.Tensor]:
+def _gather(inputs: PathInputs) -> tuple[Callable[[], object], torch.Tensor]:
     """The step that copies whole pages into a contiguous buffer [batch, rows, r + dr], and that buffer."""
     cache = inputs.cache
     page, width = cache.shape[1:]
-    used = -(-inputs.context() // page)
+    used = -(-_context(inputs) // page)
     pages = inputs.block_table[:, :used].reshape(-1)
     batch = inputs.q_nope.shape[0]
     latent = inputs.q_nope.new_empty(batch * used, page, width)
@@ -215,9 +146,9 @@ def _gather(inputs: _Inputs) -> tuple[Callable[[], object], torch.Tensor]:
     return gather, latent.view(batch, used * page, width)
 
 
-def _with_every_attention(inputs: _Inputs, steps: _Steps) -> NaivePaths:
+def _with_every_attention(inputs: PathInputs, steps: _Steps) -> NaivePaths:
     """The path once for each way to attend that gives what float64 gives."""
-    context = inputs.context()
+    context = _context(inputs)
     q = torch.cat((inputs.q_nope, inputs.q_rope), dim=-1)  # a projection leaves it so: no part of the path
 
     def by_head(tensor: torch.Tensor) -> torch.Tensor:
@@ -229,7 +160,7 @@ def _with_every_attention(inputs: _Inputs, steps: _Steps) -> NaivePaths:
     )
     for part in steps.parts.values():
         part()
-    sample = inputs.sample()
+    sample = sample_of(inputs)
     calls, dropped, errors = {}, {}, {}
     for name, attend in candidates.items():
         error, wrong = _tried(attend, sample)

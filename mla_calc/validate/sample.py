@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .path_inputs import PathInputs
 from .references import expanded_reference, relative_error
 
 QUERIES = 8
@@ -29,36 +30,25 @@ class Sample:
         return max(errors) if all(error == error for error in errors) else float("nan")
 
 
-def sample_of(
-    q_nope: torch.Tensor,
-    q_rope: torch.Tensor,
-    w_uk: torch.Tensor,
-    w_uv: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    *,
-    cache_scale: float = 1.0,
-) -> Sample:
-    """The first and the last request and head, at both ends of the queries; arguments as a path takes them."""
-    batch, queries, heads, _ = q_nope.shape
+def sample_of(inputs: PathInputs) -> Sample:
+    """The first and the last request and head, at both ends of the queries."""
+    batch, queries, heads, _ = inputs.q_nope.shape
     requests, some = sorted({0, batch - 1}), sorted({0, heads - 1})
     ends = [slice(0, min(QUERIES, queries)), slice(max(0, queries - QUERIES), queries)]
     answers = [
         (
             end,
             expanded_reference(
-                q_nope[requests][:, end][:, :, some],
-                q_rope[requests][:, end][:, :, some],
-                w_uk[some],
-                w_uv[some],
-                cache,
-                block_table[requests],
+                inputs.q_nope[requests][:, end][:, :, some],
+                inputs.q_rope[requests][:, end][:, :, some],
+                inputs.w_uk[some],
+                inputs.w_uv[some],
+                inputs.cache,
+                inputs.block_table[requests],
                 # what the last query of the slice sees: for the reference a request ends there
-                lengths[requests] - (queries - end.stop),
-                scale,
-                cache_scale=cache_scale,
+                inputs.lengths[requests] - (queries - end.stop),
+                inputs.scale,
+                cache_scale=inputs.cache_scale,
             ),
         )
         for end in ends

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mla_calc.costs.capacity import Memory, Plan, fixed_bytes, has_decode_bound, held, total_decode_bound_s
+from mla_calc.costs.capacity import Memory, Plan, caches_latent, fixed_bytes, held, total_decode_bound_s
 from mla_calc.costs.capacity_formulas import capacity_formulas, capacity_names
 from mla_calc.costs.layouts import Layout, Part, load_layout
 from mla_calc.costs.paths import Work, absorbed_kernels, path_bound_s
@@ -190,7 +190,7 @@ def test_gqa_shards_and_then_copies() -> None:
         cost = cost_of(plan(llama), tp=tp)
         assert (cost.per_gpu.bytes_per_token, cost.copies) == (per_token, copied)
     assert cost_of(plan(llama), tp=16, dcp=2).copies == 1
-    assert not has_decode_bound(plan(llama))
+    assert not caches_latent(plan(llama))
 
 
 def test_expanded_shards_by_heads() -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from mla_calc.validate.path_inputs import PathInputs
+
 PAGE = 64
 
 
@@ -33,6 +35,19 @@ class Drawn:
             self.block_table,
             self.lengths,
             self.scale,
+        )
+
+    def inputs(self, cache_scale: float = 1.0) -> PathInputs:
+        return PathInputs(
+            q_nope=self.q_nope,
+            q_rope=self.q_rope,
+            w_uk=self.w_uk,
+            w_uv=self.w_uv,
+            cache=self.cache,
+            block_table=self.block_table,
+            lengths=self.lengths,
+            scale=self.scale,
+            cache_scale=cache_scale,
         )
 
     def folded(self) -> torch.Tensor:

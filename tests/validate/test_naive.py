@@ -43,7 +43,7 @@ def test_every_way_gives_what_float64_gives(
 ) -> None:
     data = drawn([context] * batch, queries=queries, dtype=dtype)
     expected = expanded_reference(*data.arguments())
-    found = paths(*data.arguments())
+    found = paths(data.inputs())
     split = {"math split", "flash split"} if 1 < queries < context else set()
     assert found.calls.keys() == {"math", "flash"} | split
     assert not found.dropped
@@ -57,7 +57,7 @@ def test_every_way_gives_what_float64_gives(
 def test_fp8_rows_are_converted_with_their_scale(paths: Callable[..., NaivePaths]) -> None:
     data = drawn([130] * 2, queries=4, dtype=torch.float32, cache_dtype=torch.float8_e4m3fn)
     expected = expanded_reference(*data.arguments(), cache_scale=0.25)
-    for calls in paths(*data.arguments(), cache_scale=0.25).calls.values():
+    for calls in paths(data.inputs(cache_scale=0.25)).calls.values():
         assert relative_error(calls.whole(), expected) <= 2e-6
 
 
@@ -65,7 +65,7 @@ def test_fp8_rows_are_converted_with_their_scale(paths: Callable[..., NaivePaths
 def test_no_rotary_part(paths: Callable[..., NaivePaths]) -> None:
     data = drawn([130], queries=4, rope=0)
     expected = expanded_reference(*data.arguments())
-    for calls in paths(*data.arguments()).calls.values():
+    for calls in paths(data.inputs()).calls.values():
         assert relative_error(calls.whole(), expected) <= 1e-6
 
 
@@ -74,7 +74,7 @@ def test_values_wider_than_keys(paths: Callable[..., NaivePaths]) -> None:
     # flash wants equal widths: it is not asked to pad keys, and what it cannot do is dropped with its reason
     data = drawn([130], queries=4, nope=4, rope=2, value=9)
     expected = expanded_reference(*data.arguments())
-    found = paths(*data.arguments())
+    found = paths(data.inputs())
     assert {"math", "math split"} <= found.calls.keys()
     for calls in found.calls.values():
         assert relative_error(calls.whole(), expected) <= 1e-6
@@ -83,7 +83,7 @@ def test_values_wider_than_keys(paths: Callable[..., NaivePaths]) -> None:
 @BOTH
 def test_the_whole_starts_from_the_cache_and_is_its_parts(paths: Callable[..., NaivePaths]) -> None:
     data = drawn([130], queries=4)
-    calls = paths(*data.arguments()).calls["math"]
+    calls = paths(data.inputs()).calls["math"]
     assert list(calls.parts) == ["gather", "up_proj", "assemble", "attention"]
     data.cache.mul_(-0.5)
     expected = expanded_reference(*data.arguments())
@@ -101,7 +101,7 @@ def test_the_whole_starts_from_the_cache_and_is_its_parts(paths: Callable[..., N
 
 def test_both_paths_give_the_same() -> None:
     data = drawn([130] * 2, queries=4)
-    one, other = naive_paths(*data.arguments()), naive_in_place_paths(*data.arguments())
+    one, other = naive_paths(data.inputs()), naive_in_place_paths(data.inputs())
     for name, calls in one.calls.items():
         assert torch.allclose(calls.whole(), other.calls[name].whole(), rtol=1e-6, atol=1e-9)
 
@@ -110,7 +110,7 @@ def test_both_paths_give_the_same() -> None:
 @pytest.mark.parametrize("lengths", [[64, 65], [3, 3]])
 def test_lengths_that_differ_or_are_too_short(paths: Callable[..., NaivePaths], lengths: list[int]) -> None:
     with pytest.raises(InputError, match="all the same, from 4 on"):
-        paths(*drawn(lengths, queries=4).arguments())
+        paths(drawn(lengths, queries=4).inputs())
 
 
 def test_wrong_and_raising_attention_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_wrong_and_raising_attention_is_dropped(monkeypatch: pytest.MonkeyPatch)
         for name, broken in {"upper left": upper_left, "refusing": refusing, "nan": nan}.items()
     }
     monkeypatch.setattr(torch_attention, "CPU", backends)
-    found = naive_paths(*drawn([130], queries=20).arguments())
+    found = naive_paths(drawn([130], queries=20).inputs())
     assert found.dropped.keys() == {"upper left", "refusing", "nan"}
     assert found.dropped["refusing"] == "RuntimeError: No available kernel."
     assert found.dropped["upper left"].startswith("relative error ")
@@ -148,7 +148,7 @@ def test_wrong_and_raising_attention_is_dropped(monkeypatch: pytest.MonkeyPatch)
 def test_the_error_that_is_kept_is_that_against_float64() -> None:
     data = drawn([130], queries=4, heads=2, dtype=torch.bfloat16)
     expected = expanded_reference(*data.arguments())  # 4 queries and 2 heads are the whole sample
-    found = naive_paths(*data.arguments())
+    found = naive_paths(data.inputs())
     assert found.errors.keys() == found.calls.keys()
     for name, calls in found.calls.items():
         assert found.errors[name] == relative_error(calls.whole(), expected) > 1e-4
@@ -173,7 +173,7 @@ def test_an_error_in_one_sampled_query_is_seen(queries: int, monkeypatch: pytest
 
     for at in (0, queries - 1):
         monkeypatch.setattr(torch_attention, "CPU", {"spoilt": replace(real, one_call=spoilt(at))})
-        found = naive_paths(*drawn([64] * 3, queries=queries).arguments())
+        found = naive_paths(drawn([64] * 3, queries=queries).inputs())
         assert "spoilt" in found.dropped
 
 
@@ -218,7 +218,7 @@ def test_the_absorbed_path_gives_what_the_expanded_form_gives(batch: int, querie
         assert q.is_contiguous()
         return out.copy_(absorbed_reference(q, *rest, kv_lora_rank=kv_lora_rank))  # type: ignore[arg-type]
 
-    calls = absorbed_path(*data.arguments(), kernel="some", decode=decode)  # type: ignore[arg-type]
+    calls = absorbed_path(data.inputs(), kernel="some", decode=decode)
     assert list(calls.parts) == ["q_fold", "attention", "v_up"]
     expected = expanded_reference(*data.arguments())
     assert relative_error(calls.whole(), expected) <= 1e-12
@@ -253,7 +253,7 @@ def test_on_a_gpu(paths: Callable[..., NaivePaths], batch: int, queries: int, co
     )
     data = replace(data, scale=192**-0.5)
     expected = expanded_reference(*data.arguments())
-    found = paths(*data.arguments())
+    found = paths(data.inputs())
     assert {"flash", "cudnn"} & found.calls.keys(), found.dropped
     if 1 < queries < context:
         assert {"flash split", "cudnn split"} & found.calls.keys(), found.dropped
@@ -282,7 +282,7 @@ def test_fp8_rows_on_a_gpu(paths: Callable[..., NaivePaths]) -> None:
     )
     data = replace(data, scale=192**-0.5)
     expected = expanded_reference(*data.arguments(), cache_scale=0.25)
-    found = paths(*data.arguments(), cache_scale=0.25)
+    found = paths(data.inputs(cache_scale=0.25))
     assert found.calls, found.dropped
     for calls in found.calls.values():
         assert relative_error(replayed(calls.whole), expected) <= NAIVE_TOLERANCE
@@ -295,7 +295,7 @@ def test_the_absorbed_path_on_a_gpu() -> None:
         [1000] * 2, queries=4, heads=16, rank=512, nope=128, rope=64, value=128, dtype=torch.bfloat16, device="cuda"
     )
     data = replace(data, scale=192**-0.5)
-    calls = absorbed_path(*data.arguments(), kernel=None)  # type: ignore[arg-type]
+    calls = absorbed_path(data.inputs(), kernel=None)
     expected = expanded_reference(*data.arguments())
     assert relative_error(calls.whole(), expected) <= 1e-2
     assert relative_error(replayed(calls.whole), expected) <= 1e-2
