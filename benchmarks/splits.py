@@ -14,9 +14,10 @@ from pathlib import Path
 
 import torch
 
-from mla_calc.hardware.schedule import merge_pages, plan_splits
-from mla_calc.validate.kernels import PAGE, absorbed_decode, device_of
-from mla_calc.validate.kernels.shape import Device, Shape
+from mla_calc.hardware.choice import TILE_ROWS
+from mla_calc.validate.kernels import KERNELS, PAGE, absorbed_decode, device_of
+from mla_calc.validate.kernels.shape import Device, Shape, planned
+from mla_calc.validate.kernels.tiled import TiledKernel
 from mla_calc.validate.timing import CudaStream, cold_l2, time_call
 
 HEADS, BATCHES, QUERIES = (16, 32, 64, 128), (1, 2, 4, 8, 16, 32, 64), (1, 2, 3, 4)
@@ -28,27 +29,18 @@ CROSSOVER = [
     for context in CONTEXTS
     if queries <= context
 ]
-TILE_ROWS = 64
 L2_BYTES = 60 << 20
 POOL_PAGES = 64 * 1024
 
 
-def splits_by_price(shape: Shape, device: Device, prices: list[float]) -> dict[float, int]:
-    """The splits that the Hopper kernel would take at each price of the merge."""
-    size = (shape.batch, shape.rows, device.sms, shape.kv_lora_rank, shape.qk_rope_head_dim)
-    return {
-        price: int(
-            plan_splits(
-                shape.batch,
-                shape.rows,
-                shape.pages,
-                device.sms,
-                TILE_ROWS,
-                merged_pages=merge_pages(price, *size),
-            ).splits
-        )
-        for price in prices
-    }
+def splits_by_price(shape: Shape, device: Device, prices: list[float], kernel: str) -> dict[float, int]:
+    """The splits that the kernel would take at each price of the merge."""
+    taken = KERNELS[kernel]
+    slots = device.sms
+    if isinstance(taken, TiledKernel):
+        tuning = taken.tuning(shape, device)
+        slots *= tuning.per_sm if tuning else 1
+    return {price: int(planned(shape, slots, TILE_ROWS.get(kernel, 64), price).splits) for price in prices}
 
 
 def times_us(shape: Shape, splits: list[int], rounds: int, pool: torch.Tensor, kernel: str) -> dict[int, float]:
@@ -56,7 +48,7 @@ def times_us(shape: Shape, splits: list[int], rounds: int, pool: torch.Tensor, k
     stream, device = CudaStream(), pool.device
     properties = torch.cuda.get_device_properties(device)
     flush = cold_l2(stream, properties.multi_processor_count, L2_BYTES, device)
-    q = torch.randn(shape.batch, shape.queries, shape.heads, shape.width, dtype=pool.dtype, device=device)
+    q = torch.randn(shape.batch, shape.queries, shape.heads, shape.width, dtype=torch.bfloat16, device=device)
     pages = torch.randperm(shape.batch * shape.pages, device=device, dtype=torch.int32)
     table = pages.view(shape.batch, shape.pages)
     lengths = torch.full((shape.batch,), shape.context, dtype=torch.int32, device=device)
@@ -74,21 +66,25 @@ def times_us(shape: Shape, splits: list[int], rounds: int, pool: torch.Tensor, k
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prices", default="0,0.25,0.5,1", help="weights of the merge's bytes, comma-separated")
-    parser.add_argument("--kernel", default="hopper")
+    parser.add_argument("--kernel", default="hopper", choices=list(KERNELS))
+    parser.add_argument("--fp8", action="store_true", help="rows of fp8")
+    parser.add_argument("--every", type=int, default=1, help="take every so many shapes")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--output", type=Path, help="JSON with every time")
     wanted = parser.parse_args()
     prices = [float(text) for text in wanted.prices.split(",")]
     pool = torch.randn(POOL_PAGES, PAGE, 576, dtype=torch.bfloat16, device="cuda")
+    if wanted.fp8:
+        pool = pool.to(torch.float8_e4m3fn)
     device = device_of(pool)
-    base = Shape(batch=1, queries=1, heads=128, context=1024)
+    base = Shape(batch=1, queries=1, heads=128, context=1024, cache_dtype="fp8" if wanted.fp8 else "bf16")
     grid = [
         replace(base, heads=heads, batch=batch, queries=queries, context=context)
         for heads, batch, queries, context in itertools.product(HEADS, BATCHES, QUERIES, CONTEXTS)
     ]
     rows = []
-    for shape in [*grid, *CROSSOVER]:
-        chosen = splits_by_price(shape, device, prices)
+    for shape in [*grid, *(CROSSOVER if not wanted.fp8 else ())][:: wanted.every]:
+        chosen = splits_by_price(shape, device, prices, wanted.kernel)
         if len(set(chosen.values())) == 1 or shape.batch * shape.pages > POOL_PAGES:
             continue
         found = times_us(shape, sorted(set(chosen.values())), wanted.rounds, pool, wanted.kernel)

@@ -20,9 +20,10 @@ OVERHEAD_PAGES = 3.0
 """What starting and ending a block costs, in pages of its loop."""
 SPLIT_PAGES = 0.02
 """What one more split costs in the combine, whatever the call's size, in pages."""
-MERGE = 0.0
-"""Weight of the merge's bytes in the kernels' own schedule; 0 leaves them out. A run measures the kernels with it, and
-its calibrations keep it (``Tiling.merge``), so that another value here does not change what they estimate."""
+MERGES = {"hopper": 1.5, "tile64": 0.0, "small": 0.0}
+"""Weight of the merge's bytes in each kernel's own schedule, by what was fastest on an H200 (docs/kernels.md); 0 leaves
+them out. A run measures the kernels with it, and its calibrations keep it (``Tiling.merge``), so that another value
+here does not change what they estimate."""
 PARTIAL_BYTES = 4
 """Partial outputs are kept in fp32."""
 VALUE_BYTES = 2

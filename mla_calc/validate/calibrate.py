@@ -22,7 +22,7 @@ from ..hardware.choice import TILE_ROWS
 from ..hardware.crossovers import Crossovers
 from ..hardware.gpu import DTYPES, GPU
 from ..hardware.latency import Estimate, Terms, estimate, schedule_of, terms
-from ..hardware.schedule import MERGE
+from ..hardware.schedule import MERGES
 from .accuracy import errors_of
 from .boundary import boundaries_of, rounded
 from .estimate import estimate_row_s, is_held_out, row_id
@@ -38,7 +38,7 @@ LEAST_ROWS = 8
 """Rows that a fit is made from, at least."""
 TILES_TRIED = (64, 16, 32, 128)
 BLOCKS_PER_SM = (1, 2, 3, 4)
-MERGES = tuple(dict.fromkeys((0.0, 0.5, MERGE)))
+MERGES_TRIED = tuple(dict.fromkeys((0.0, 0.5, *MERGES.values())))
 """Weights of the merge's bytes in a schedule; they are told apart by the splits that rows record, by no time."""
 AXES = ("heads", "batch", "queries", "context")
 AGREES = 0.5
@@ -225,7 +225,7 @@ def _best(group: _Group, samples: Sequence[_Sample], gpu: GPU, known: Tiling | N
         return known, fit(_arrays(group, samples, known, gpu))
     candidates = [
         Tiling(tile_rows=rows, blocks_per_sm=blocks, merge=merge)
-        for merge, rows, blocks in product(MERGES, TILES_TRIED, BLOCKS_PER_SM)
+        for merge, rows, blocks in product(MERGES_TRIED, TILES_TRIED, BLOCKS_PER_SM)
     ]
     shares = [_agreement(tiling, samples, gpu) for tiling in candidates]
     if max(shares) >= AGREES:

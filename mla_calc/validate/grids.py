@@ -51,6 +51,8 @@ class Grid:
     """Both paths, at the least and the most tensor parallelism."""
     crossover_between: Axes
     budget_s: float
+    visits: int = 1
+    """Passes over all cells."""
 
 
 _ANCHORS = Axes(batch=(1, 8, 64, 128), queries=(1,), context=FEW_CONTEXTS)
@@ -64,6 +66,7 @@ FULL = Grid(
     crossover_ends=Axes(batch=(1,), queries=QUERIES, context=CONTEXTS),
     crossover_between=Axes(batch=(1,), queries=(1, 64, 128, 192, 256, 512), context=(4 * K, 16 * K, 64 * K)),
     budget_s=450.0,
+    visits=2,
 )
 
 QUICK = Grid(

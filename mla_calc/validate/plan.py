@@ -46,6 +46,9 @@ class Plan:
     """What the run is expected to take, on the GPU that it was planned for."""
     budget_s: float
     """After so much time no further cell is begun; the order is random, so what is left out is too."""
+    visits: int = 1
+    """Times that each cell is timed, a whole pass over all apart: a slow spell of the device, which lasts for a few
+    cells, is then in one of them, and the shorter time is kept."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -109,8 +112,9 @@ def make_plan(
         cases=tuple(order),
         skipped=skipped,
         pool_pages=_pool_pages(order),
-        estimate_s=planner.costs.estimate_s(order),
+        estimate_s=grid.visits * planner.costs.estimate_s(order),
         budget_s=grid.budget_s,
+        visits=grid.visits,
     )
 
 

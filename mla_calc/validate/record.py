@@ -61,7 +61,7 @@ class Row:
     picked: Truth | None = None
     """Whether the kernel is the one that the choice between ours takes; ``None`` where there is no such choice."""
     order: Annotated[int, Strict(), Ge(0)] | None = None
-    """Position in the shuffled order of measurement."""
+    """Position in the shuffled order of measurement; that of the pass whose time is kept."""
     parts_us: Mapping[Text, Micros] = field(default_factory=dict)
     """A path's kernels timed alone, by the cost model's names (``q_fold``, ``attention``, ``v_up``;
     ``up_proj``, ``assemble``, ``attention``). They need not add up to the whole."""

@@ -64,7 +64,7 @@ CASES = (
 )
 
 
-def plan_of(cases: Sequence[Case] = CASES, budget_s: float = 100.0) -> Plan:
+def plan_of(cases: Sequence[Case] = CASES, budget_s: float = 100.0, visits: int = 1) -> Plan:
     skipped = (Skipped(kernel="one", case="a large one", reason="too little memory"),)
     return Plan(
         kind="quick",
@@ -74,6 +74,7 @@ def plan_of(cases: Sequence[Case] = CASES, budget_s: float = 100.0) -> Plan:
         pool_pages={"bf16": 128},
         estimate_s=1.0,
         budget_s=budget_s,
+        visits=visits,
     )
 
 
@@ -194,6 +195,49 @@ def test_a_run_says_what_it_is() -> None:
     assert len(run.checks) == 4
     assert run.skipped == plan_of().skipped
     assert run.notes == ("a note of the device",)
+
+
+@dataclass
+class SlowSpells(FakeBench):
+    """Takes so many times as long at the n-th timing."""
+
+    slow: dict[int, float] = field(default_factory=dict)
+
+    def time(self, wanted: Case) -> Row:
+        row = super().time(wanted)
+        return replace(row, time_us=row.time_us * self.slow.get(self.timed - 1, 1.0))
+
+
+def test_of_two_passes_the_shorter_time_is_kept() -> None:
+    """Slow at the second and third cell of the first pass, and at the first of the second: 5 cells, so 5 to 9."""
+    bench = SlowSpells(slow={1: 1.5, 2: 2.0, 5: 3.0})
+    run = run_of(bench, plan_of(visits=2))
+    assert [row.time_us for row in run.rows] == [1.024, 2.048, 1.024, 4.096, 8.192]
+    assert [row.order for row in run.rows] == [0, 6, 7, 3, 4]
+    assert bench.log[3:] == [*map(str, CASES), *map(str, CASES), "sustained"]
+    assert run.notes[-1].startswith("5 of 5 cells were timed again, one pass over all later, and were shorter in 2")
+
+
+def test_a_second_pass_keeps_what_the_first_has() -> None:
+    """A cell that fails in it keeps its time, Ctrl-C in it ends the run, and the budget ends the pass."""
+    bench = SlowSpells(slow={1: 1.5}, at={6: raising(CellFailedError("no memory now"))})
+    run = run_of(bench, plan_of(visits=2))
+    assert run.rows[1].time_us == 1.5 * 2.048
+    assert run.finished is not None
+    stopped = run_of(FakeBench(at={7: raising(KeyboardInterrupt())}), plan_of(visits=2))
+    assert (len(stopped.rows), stopped.finished) == (5, None)
+    seconds = iter(range(1000))
+    spent = run_of(FakeBench(), plan_of(visits=2, budget_s=20.0), clock=lambda: float(next(seconds)))
+    assert len(spent.rows) == 5
+    assert spent.notes[-1].startswith(("0 of 5", "1 of 5", "2 of 5", "3 of 5", "4 of 5"))
+    assert not [item for item in spent.skipped if "was used up" in item.reason]
+
+
+def test_a_cell_that_failed_is_not_timed_again() -> None:
+    bench = FakeBench(at={1: raising(CellFailedError("no memory"))})
+    run = run_of(bench, plan_of(visits=2))
+    assert [row.context for row in run.rows] == [1024, 1024, 4096, 8192]
+    assert bench.timed == 9
 
 
 def test_one_kernel_alone_is_noted() -> None:

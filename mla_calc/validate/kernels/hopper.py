@@ -25,7 +25,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from ...hardware.schedule import Schedule
+from ...hardware.schedule import MERGES, Schedule
 from .call import COMPILE, Call
 from .combine import merge_splits
 from .gluon_names import aggregate, gl, gluon, group_barrier, load_tile
@@ -436,7 +436,7 @@ class HopperKernel:
 
     def schedule(self, shape: Shape, device: Device) -> Schedule:
         """How the call is cut into blocks: one block a multiprocessor."""
-        return planned(shape, device.sms, TILE)
+        return planned(shape, device.sms, TILE, MERGES[self.name])
 
     def launch(self, call: Call, schedule: Schedule) -> None:
         """Run on ``call``'s tensors, its context in ``schedule.splits`` pieces."""

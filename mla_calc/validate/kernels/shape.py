@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...hardware.schedule import MERGE, PAGE, Schedule, merge_pages, plan_splits
+from ...hardware.schedule import PAGE, Schedule, merge_pages, plan_splits
 
 __all__ = ["PAGE", "Device", "Shape", "planned"]
 
@@ -53,7 +53,10 @@ class Device:
     """Triton's CPU interpreter runs the kernel: no limits of hardware hold, no hardware instruction exists."""
 
 
-def planned(shape: Shape, slots: int, tile_rows: int) -> Schedule:
-    """How every kernel cuts a call into blocks, with ``slots`` of them at a time and ``tile_rows`` score rows each."""
-    merged = merge_pages(MERGE, shape.batch, shape.rows, slots, shape.kv_lora_rank, shape.qk_rope_head_dim)
+def planned(shape: Shape, slots: int, tile_rows: int, merge: float) -> Schedule:
+    """How a kernel cuts a call into blocks, with ``slots`` of them at a time and ``tile_rows`` score rows each.
+
+    ``merge`` is the weight of the merge's bytes (:data:`~mla_calc.hardware.schedule.MERGES`).
+    """
+    merged = merge_pages(merge, shape.batch, shape.rows, slots, shape.kv_lora_rank, shape.qk_rope_head_dim)
     return plan_splits(shape.batch, shape.rows, shape.pages, slots, tile_rows, merged_pages=merged)

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ...hardware.schedule import Schedule
+from ...hardware.schedule import MERGES, Schedule
 from .call import COMPILE, Call
 from .combine import merge_splits
 from .shape import PAGE, Device, Shape, planned
@@ -209,7 +209,7 @@ class TiledKernel:
         """How the call is cut into blocks on this device."""
         tuning = self.tuning(shape, device)
         slots = device.sms * (tuning.per_sm if tuning else 1)
-        return planned(shape, slots, self.tile)
+        return planned(shape, slots, self.tile, MERGES[self.name])
 
     def _descriptors(self, call: Call) -> tuple[TensorDescriptor, TensorDescriptor | None]:
         """The cache as a matrix of rows, a page's latent and rotary parts a tile each."""
