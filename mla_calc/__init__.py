@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .version import __version__
+
 if TYPE_CHECKING:
     from .costs.cache import cache_cost as cache_cost
     from .costs.capacity import Memory as Memory
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from .models.attention import Model as Model
     from .models.load import load_model as load_model
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "costs.cache": ("cache_cost",),

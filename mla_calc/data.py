@@ -7,10 +7,11 @@ hold the same key twice. Each of these is an :class:`~mla_calc.errors.InputError
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import InputError, nearest, shown
 
@@ -23,6 +24,37 @@ FILE_SUFFIXES = (".json", ".yaml", ".yml")
 TELLING_KEYS = {"models": "cached_layers", "gpus": "peak_tflops", "engines": "release", "layouts": "latent"}
 """The kinds of preset, which are folders of ``presets/``, and for each the key that only it has."""
 NOUNS = {"models": "model", "gpus": "GPU", "engines": "engine", "layouts": "layout"}
+
+_Name = TypeVar("_Name")
+_Record = TypeVar("_Record")
+_kept: dict[tuple[str, str], Any] | None = None
+
+
+@contextmanager
+def presets_kept() -> Iterator[None]:
+    """Within the block a name or path is read once: for what answers many times a second, and not for one command."""
+    global _kept  # noqa: PLW0603  (one session of one process)
+    before, _kept = _kept, {} if _kept is None else _kept
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def kept(load: Callable[[_Name], _Record]) -> Callable[[_Name], _Record]:
+    """A loader that, within :func:`presets_kept`, returns the (frozen) record that it returned for a name before."""
+
+    @wraps(load)
+    def loaded(name: _Name) -> _Record:
+        if _kept is None:
+            return load(name)
+        key = (load.__qualname__, str(name))
+        if key not in _kept:
+            _kept[key] = load(name)
+        record: _Record = _kept[key]
+        return record
+
+    return loaded
 
 
 def read_text(path: Path, most: int = MAX_FILE_BYTES, what: str = "a preset or config") -> str:

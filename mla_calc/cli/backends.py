@@ -12,16 +12,15 @@ from ..engines.preset import Engine
 from ..engines.rules import rules_of
 from ..errors import InputError
 from ..report.record import Cell, Report, Table, plain
-from ..report.write import emit
 from . import options
+from .command import add_command
 from .situation import Aiter, Cc, EngineName, situation_of
 
 app = options.command_app()
 
 
-@app.command()
-def backends(
-    ctx: typer.Context,
+def answer(
+    *,
     engine: EngineName = "vllm",
     model: Annotated[
         str | None,
@@ -34,14 +33,19 @@ def backends(
     block_size: Annotated[str | None, typer.Option("--block-size", help="Tokens per page, where it is set.")] = None,
     dcp: Annotated[str, typer.Option("--dcp", help="Decode-context-parallel ranks.")] = "1",
     aiter: Aiter = False,
-    format_name: options.Format = None,
-    output: options.Output = None,
-    explain: options.Explain = False,
-) -> None:
-    """An engine's MLA backends, and the ladder resolved: the one taken, and what refused those above it."""
+    explain: options.Explain = False,  # noqa: ARG001  (nothing here comes of a formula)
+    given: frozenset[str] = frozenset(),
+) -> Report:
+    """An engine's MLA backends, and the ladder resolved: the one taken, and what refused those above it.
+
+    ``given``: the options that were typed, of which one that does not count is refused.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded = load_engine(engine)
     if model is None:
-        _refuse_without_model(ctx)
+        _refuse_without_model(given)
     resolution = None
     title = "inventory"
     inputs: dict[str, Any] = {"engine": loaded.name, "model": None}
@@ -52,15 +56,17 @@ def backends(
         title = f"{situation.model.name}, {situation.cache_dtype} cache, {where}, TP {situation.tp}"
         inputs |= {"model": situation.model.name, "gpu": situation.gpu.name if situation.gpu else None}
         inputs |= {"cc": situation.compute_capability, "tp": situation.tp, "dtype": situation.cache_dtype}
-    emit(_report(loaded, resolution, title, inputs), format_name, output, explain)
+    return _report(loaded, resolution, title, inputs)
+
+
+backends = add_command(app, answer)
 
 
 OF_A_MODEL = ("gpu", "cc", "tp", "dtype", "block_size", "dcp", "aiter")
 """Options that resolve the ladder, which takes a model."""
 
 
-def _refuse_without_model(ctx: typer.Context) -> None:
-    given = options.given(ctx)
+def _refuse_without_model(given: frozenset[str]) -> None:
     for name in OF_A_MODEL:
         if name in given:
             raise InputError(f"{options.spelled(name)} resolves the ladder for a model: give --model")

@@ -8,21 +8,23 @@ from typing import Annotated, Any
 import typer
 
 from ..costs.cache import CacheCost, cache_cost
+from ..costs.cache_by_tp import tokens_by_tp
 from ..costs.layouts import Layout, load_layout
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
-from ..report.write import emit
 from ..sizes import parse_count, parse_counts
 from . import options, request
+from .cache_figure import NEEDS, chart, with_tokens
+from .command import add_command
 
 app = options.command_app()
 
 
-@app.command()
-def cache(
+def answer(
     model: options.Model,
+    *,
     tp: options.Tp = "1",
     dtype: options.Dtype = "bf16",
     vs: options.Vs = None,
@@ -36,16 +38,26 @@ def cache(
     pad_head_dim: Annotated[
         str | None, typer.Option("--pad-head-dim", help="Expanded: width that keys and values are padded to.")
     ] = None,
-    format_name: options.Format = None,
-    output: options.Output = None,
+    by_tp: Annotated[
+        bool, typer.Option("--by-tp", help="Add every model's bytes at the TPs of a list, or 1 to 16: what is drawn.")
+    ] = False,
     explain: options.Explain = False,
-) -> None:
-    """Bytes of cache: per token, per layer, per rank and in the cluster, beside other models."""
+) -> Report:
+    """Bytes of cache: per token, per layer, per rank and in the cluster, beside other models.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     beside, vs_notes = request.comparators(vs, layout)
     tps = parse_counts(tp, "--tp", most=request.MAX_TP)
     contexts = parse_counts(context, "--context") if context is not None else (None,)
     batches = parse_counts(batch, "--batch") if batch is not None else (None,)
+    over: tuple[int, ...] = ()
+    if by_tp:
+        request.one(contexts, "--context")
+        request.one(batches, "--batch")
+        over, tps = _over(tps, (loaded, *(other for other, _ in beside))), tps[:1]
     request.check_records(len(tps) * len(contexts) * len(batches))
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     mtp = parse_count(mtp_layers, "--mtp-layers", least=0, most=1024)
@@ -58,9 +70,20 @@ def cache(
         for length in contexts
     ]
     report = _report(loaded, layout, costs, beside, vs_notes, mtp)
+    if by_tp:
+        every = [cache_cost(loaded, layout, tp=at, **sizes) for at in over]
+        report = with_tokens(report, tokens_by_tp(loaded.name, every))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, costs, mtp))
-    emit(report, format_name, output, explain)
+    return report
+
+
+cache = add_command(app, answer, chart, NEEDS)
+
+
+def _over(tps: tuple[int, ...], models: tuple[Model, ...]) -> tuple[int, ...]:
+    """The TPs of a list, or the usual ones that every model can run at beside the one that was asked for."""
+    return tuple(sorted({*tps, *(request.usual_tps(models) if len(tps) == 1 else ())}))
 
 
 def _report(

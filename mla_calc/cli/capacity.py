@@ -18,10 +18,12 @@ from ..hardware.gpu import GPU
 from ..models.attention import MLA, Model
 from ..models.load import load_model
 from ..report import format as fmt
-from ..report.write import emit
+from ..report.record import Report
 from ..sizes import parse_count, parse_size
 from . import options, request
+from .capacity_figure import chart, with_best
 from .capacity_report import Asked, report_of
+from .command import add_command
 
 if TYPE_CHECKING:
     from ..engines.preset import Engine
@@ -61,10 +63,9 @@ class Ranks:
         return placed
 
 
-@app.command()
-def capacity(
-    ctx: typer.Context,
+def answer(
     model: options.Model,
+    *,
     gpu: options.Gpu = None,
     gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs in all.", show_default="TP x DP x PP")] = None,
     tp: Annotated[str | None, typer.Option("--tp", help="Tensor-parallel ranks.", show_default="1")] = None,
@@ -111,11 +112,16 @@ def capacity(
         str | None, typer.Option("--for-requests", help="How many such requests.", show_default="1")
     ] = None,
     search_all: Annotated[bool, typer.Option("--search", help="Every layout of the GPUs, the best first.")] = False,
-    format_name: options.Format = None,
-    output: options.Output = None,
     explain: options.Explain = False,
-) -> None:
-    """Tokens and requests that fit on GPUs: weights, workspace and cache under TP, DP, DCP and PP."""
+    given: frozenset[str] = frozenset(),
+) -> Report:
+    """Tokens and requests that fit on GPUs: weights, workspace and cache under TP, DP, DCP and PP.
+
+    ``given``: the options that were typed, of which one that does not count is refused.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     ranks = _ranks(gpus, {"tp": tp, "dp": dp, "dcp": dcp, "pp": pp})
     wanted = _wanted(for_context, for_requests, ranks)
@@ -128,7 +134,7 @@ def capacity(
     block = parse_count(block_size, "--block-size", most=request.MAX_BLOCK)
     form = request.cache_form(cache_form, pad_head_dim)
     workspace = named.workspace is not None and isinstance(cached_attention(loaded, form), MLA)
-    for name, why in _unused(loaded, named, form, given := options.given(ctx)).items():
+    for name, why in _unused(loaded, named, form, given).items():
         if name in given:
             raise InputError(f"--{name.replace('_', '-')} does not count here: {why}")
     memory = _memory(chosen, cache_budget, reserve)
@@ -165,7 +171,10 @@ def capacity(
         context_unknown=for_context is None and context is None and memory.max_model_len is None,
     )
     cost = _cost(asked, step, ranks)
-    emit(report_of(asked, cost, explain), format_name, output, explain)
+    return with_best(report_of(asked, cost, explain), plan, cost)
+
+
+capacity = add_command(app, answer, chart)
 
 
 def _cost(asked: Asked, step: Step, ranks: Ranks) -> CapacityCost:

@@ -28,9 +28,10 @@ from ..models.attention import MLA, Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Explanation, Report, plain
-from ..report.write import emit
 from . import complete, estimates, options, request
 from . import sparse as dsa
+from .command import add_command
+from .crossover_figure import MAP_CONTEXTS, NEEDS, add_map, chart
 from .crossover_measured import csv_measured, measured_notes, measured_text
 from .crossover_tables import tables_of
 
@@ -44,30 +45,44 @@ Engines = Annotated[
         autocompletion=complete.engines,
     ),
 ]
+ContextAxis = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        "-s",
+        help="Keys attended, the new ones included; k is 1024.",
+        show_default=f"4096; {MAP_CONTEXTS} with --map",
+    ),
+]
 _AXES = ("context", "tp", "batch")
 
 
-@app.command()
-def crossover(
+def answer(
     model: options.Model,
+    *,
     gpu: options.Gpu = None,
     tp: options.Tp = "1",
     batch: options.Batch = "1",
-    context: options.Context = "4096",
+    context: ContextAxis = None,
     dtype: options.Dtype = "bf16",
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
     sparse: options.Sparse = False,
     engine: Engines = None,
-    format_name: options.Format = None,
-    output: options.Output = None,
+    with_map: Annotated[
+        bool, typer.Option("--map", help="Add both paths over queries and context: what a figure draws.")
+    ] = False,
     explain: options.Explain = False,
-) -> None:
-    """Where the naive path overtakes the absorbed one, beside the engines' own thresholds."""
+) -> Report:
+    """Where the naive path overtakes the absorbed one, beside the engines' own thresholds.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     mla, indexer = request.mla_of(loaded, "crossover"), indexer_of(loaded, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
-    axes = request.axes(tp=tp, batch=batch, context=context)
+    axes = request.axes(tp=tp, batch=batch, context=context or (MAP_CONTEXTS if with_map else "4096"))
     axes.points()
     for ranks in axes.tp:
         check_tp(loaded, ranks)
@@ -103,9 +118,14 @@ def crossover(
     report = _report(loaded, layout, card, flop, time, estimated, measured, thresholds, inputs)
     if card:
         report = replace(report, notes=(*report.notes, *measured_notes(measured, unmeasured)))
+    if with_map:
+        report = add_map(report, axes, loaded, layout, ceilings, work.weight_bytes, indexer)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
-    emit(report, format_name, output, explain)
+    return report
+
+
+crossover = add_command(app, answer, chart, NEEDS)
 
 
 def _measured(

@@ -17,9 +17,10 @@ from ..engines.preset import Engine
 from ..engines.pricing import Setting, price_batch, tabulate
 from ..engines.rules import Situation, backend_of, rules_of
 from ..errors import InputError, shown
-from ..report.write import emit
+from ..report.record import Report
 from ..sizes import parse_count
 from . import options, request
+from .command import add_command
 from .dispatch_report import Case, explanations, report_of
 from .rows import read_rows
 from .situation import Aiter, Cc, EngineName, situation_of
@@ -30,10 +31,9 @@ MOST_TRIED = 64
 """Thresholds that a scan tries."""
 
 
-@app.command()
-def dispatch(
-    ctx: typer.Context,
+def answer(
     model: options.Model,
+    *,
     rows: Annotated[
         str, typer.Option("--rows", help="queries:prefix rows: 1:4096,8x1:8192,100:4096; or a CSV or JSON file.")
     ],
@@ -74,13 +74,18 @@ def dispatch(
     ] = False,
     sparse: options.Sparse = False,
     scan: Annotated[bool, typer.Option("--scan", help="Regret of the batch over the threshold.")] = False,
-    format_name: options.Format = None,
-    output: options.Output = None,
     explain: options.Explain = False,
-) -> None:
-    """Which path each row of a batch takes in vLLM or SGLang, the rule that decided, and the time it loses."""
+    given: frozenset[str] = frozenset(),
+) -> Report:
+    """Which path each row of a batch takes in vLLM or SGLang, the rule that decided, and the time it loses.
+
+    ``given``: the options that were typed, of which one that does not count is refused.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded = load_engine(engine)
-    _refuse_foreign(ctx, loaded)
+    _refuse_foreign(given, loaded)
     situation = situation_of(
         model,
         gpu,
@@ -111,7 +116,10 @@ def dispatch(
     report = report_of(case, decisions, scanned, as_run)
     if explain:
         report = replace(report, explanations=explanations(case))
-    emit(report, format_name, output, explain)
+    return report
+
+
+dispatch = add_command(app, answer)
 
 
 OPTIONS_OF = {
@@ -129,9 +137,8 @@ OPTIONS_OF = {
 """Options that one engine's rules look at and no other's."""
 
 
-def _refuse_foreign(ctx: typer.Context, engine: Engine) -> None:
+def _refuse_foreign(given: frozenset[str], engine: Engine) -> None:
     """Refuse an option that the engine does not know."""
-    given = options.given(ctx)
     foreign = [name for owner, names in OPTIONS_OF.items() if owner != engine.engine for name in names]
     for name in foreign:
         if name in given:

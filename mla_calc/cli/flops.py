@@ -16,16 +16,16 @@ from ..models.attention import Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
-from ..report.write import emit
 from . import estimates, options, request
 from . import sparse as dsa
+from .command import add_command
 
 app = options.command_app()
 
 
-@app.command()
-def flops(
+def answer(
     model: options.Model,
+    *,
     gpu: options.Gpu = None,
     tp: options.Tp = "1",
     batch: options.Batch = "1",
@@ -36,11 +36,13 @@ def flops(
     mma_dtype: options.MmaDtype = "bf16",
     weight_bytes: options.WeightBytes = "2",
     sparse: options.Sparse = False,
-    format_name: options.Format = None,
-    output: options.Output = None,
     explain: options.Explain = False,
-) -> None:
-    """What the absorbed and the naive path cost: FLOPs, bytes, and bounds on a GPU."""
+) -> Report:
+    """What the absorbed and the naive path cost: FLOPs, bytes, and bounds on a GPU.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     mla, indexer = request.mla_of(loaded, "flops"), indexer_of(loaded, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
@@ -73,7 +75,10 @@ def flops(
         report = replace(report, notes=(*report.notes, *estimates.notes(card, sources, unknown, kernels)))
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs, indexer))
-    emit(report, format_name, output, explain)
+    return report
+
+
+flops = add_command(app, answer)
 
 
 def _report(

@@ -10,7 +10,6 @@ import typer
 from ..costs.cache import DEFAULT_CONTEXT
 from ..costs.intensity import IntensityCost, intensity_cost
 from ..costs.layouts import Layout, load_layout
-from ..costs.sharding import misfit
 from ..costs.sparse import indexer_of
 from ..errors import InputError
 from ..hardware.gpu import GPU
@@ -19,10 +18,11 @@ from ..models.attention import Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
-from ..report.write import emit
 from ..sizes import parse_counts
 from . import options, request
 from . import sparse as dsa
+from .command import add_command
+from .intensity_figure import chart
 
 app = options.command_app()
 
@@ -36,12 +36,11 @@ ContextAxis = Annotated[
         "--context", "-s", help="Keys that sparse attention chooses from.", show_default="4096, with --sparse"
     ),
 ]
-USUAL_TP = (1, 2, 4, 8, 16)
 
 
-@app.command()
-def intensity(
+def answer(
     model: options.Model,
+    *,
     gpu: options.Gpu = None,
     tp: TpAxis = None,
     queries: options.Queries = "1",
@@ -50,11 +49,13 @@ def intensity(
     mma_dtype: options.MmaDtype = "bf16",
     sparse: options.Sparse = False,
     context: ContextAxis = None,
-    format_name: options.Format = None,
-    output: options.Output = None,
     explain: options.Explain = False,
-) -> None:
-    """How many FLOP decode does per byte of cache, against TP, and how near the ridge that is."""
+) -> Report:
+    """How many FLOP decode does per byte of cache, against TP, and how near the ridge that is.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     beside, vs_notes = request.comparators(vs, layout)
@@ -71,14 +72,15 @@ def intensity(
     report = _report(loaded, layout, card, costs, beside, vs_notes, mma_dtype, indexer)
     if explain:
         report = replace(report, explanations=_explanations(loaded, layout, ceilings, costs, indexer))
-    emit(report, format_name, output, explain)
+    return report
+
+
+intensity = add_command(app, answer, chart)
 
 
 def _tps(text: str | None, models: tuple[Model, ...]) -> tuple[int, ...]:
     """The TPs asked for, or those of the usual ones that every model can run at."""
-    if text is not None:
-        return parse_counts(text, "--tp", most=request.MAX_TP)
-    return tuple(tp for tp in USUAL_TP if all(misfit(model, tp) is None for model in models))
+    return request.usual_tps(models) if text is None else parse_counts(text, "--tp", most=request.MAX_TP)
 
 
 def _contexts(text: str | None, sparse: bool) -> tuple[int, ...]:

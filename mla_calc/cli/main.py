@@ -22,6 +22,7 @@ COMMANDS = (
     "cache",
     "flops",
     "intensity",
+    "roofline",
     "crossover",
     "workspace",
     "dispatch",
@@ -32,6 +33,8 @@ COMMANDS = (
     "sweep",
     "presets",
     "validate",
+    "explore",
+    "report",
 )
 """In the order that help lists them; each is a module beside this one with an ``app``."""
 

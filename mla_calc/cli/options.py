@@ -64,6 +64,16 @@ Format = Annotated[
     typer.Option("--format", "-f", help="table, json, csv or markdown.", autocompletion=formats, show_default="table"),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file; its suffix tells the format.")]
+SIZES = ("slide", "column")
+Size = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        help="Size of a PNG, SVG or PDF: slide or column.",
+        autocompletion=lambda incomplete: [name for name in SIZES if name.startswith(incomplete)],
+        show_default=SIZES[0],
+    ),
+]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the formula behind each figure, with its numbers and sources.")
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..costs.layouts import Layout, load_layout
+from ..costs.sharding import misfit
 from ..errors import InputError, shown
 from ..models.attention import MLA, Model
 from ..models.load import load_model
@@ -28,6 +29,7 @@ MAX_TP = 4096
 MAX_BLOCK = 1 << 16
 MAX_SEQS = 1 << 20
 
+Value = TypeVar("Value")
 WEIGHT_BYTES = ("0.5", "1", "2", "4")
 
 NO_GPU = "No --gpu: bounds are left out."
@@ -62,6 +64,15 @@ def axes(tp: str = "1", batch: str = "1", queries: str = "1", context: str = "40
         parse_counts(queries, "--queries"),
         parse_counts(context, "--context"),
     )
+
+
+USUAL_TP = (1, 2, 4, 8, 16)
+
+
+def usual_tps(models: Iterable[Model]) -> tuple[int, ...]:
+    """Those of :data:`USUAL_TP` that every one of ``models`` can run at."""
+    listed = list(models)
+    return tuple(tp for tp in USUAL_TP if all(misfit(model, tp) is None for model in listed))
 
 
 def check_records(count: int) -> None:
@@ -137,7 +148,7 @@ def cache_form(name: str, pad_head_dim: str | None) -> Form:
     return Form(name=name, pad_head_dim=width)
 
 
-def one(values: tuple[int, ...], option: str) -> int:
+def one(values: Sequence[Value], option: str) -> Value:
     """The only value of an option that takes one."""
     if len(values) > 1:
         raise InputError(f"{option} takes one value here; {len(values):,} are given")

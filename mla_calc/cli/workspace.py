@@ -22,9 +22,9 @@ from ..models.attention import Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, plain
-from ..report.write import emit
 from ..sizes import parse_count, parse_counts
 from . import complete, options, request
+from .command import add_command
 from .rows import read_rows
 
 app = options.command_app()
@@ -59,9 +59,9 @@ class _Plan:
         return self.engine.workspace
 
 
-@app.command()
-def workspace(
+def answer(
     model: options.Model,
+    *,
     tp: options.Tp = "1",
     max_model_len: options.MaxModelLen = None,
     max_num_seqs: options.MaxNumSeqs = "256",
@@ -81,11 +81,13 @@ def workspace(
         bool, typer.Option("--fp8-prefill", help="Rows are gathered in fp8 (fp8 cache, quantised queries, SM10x).")
     ] = False,
     dtype: options.Dtype = "bf16",
-    format_name: options.Format = None,
-    output: options.Output = None,
     explain: options.Explain = False,
-) -> None:
-    """Chunked prefill's buffers by an engine's rule, its chunks for a batch, and cache tokens in their place."""
+) -> Report:
+    """Chunked prefill's buffers by an engine's rule, its chunks for a batch, and cache tokens in their place.
+
+    Raises:
+        InputError: an option that is not understood, or does not fit the model or another option.
+    """
     loaded, layout = load_model(model), load_layout(dtype)
     mla = request.mla_of(loaded, "workspace")
     tps = parse_counts(tp, "--tp", most=request.MAX_TP)
@@ -106,8 +108,7 @@ def workspace(
         if rows_cap is not None or plan.dcp > 1 or fp8_prefill:
             raise InputError("--rows-cap, --dcp and --fp8-prefill are of vLLM's workspace; SGLang sets none aside")
         costs: list[Any] = [expansion_cost(mla, rows=_capacity(plan.engine), tp=ranks) for ranks in tps]
-        emit(_report(plan, costs, None), format_name, output, explain)
-        return
+        return _report(plan, costs, None)
     if fp8_prefill and layout.name != "fp8":
         raise InputError(
             f"--fp8-prefill: rows of the cache layout {layout.name} are not gathered in fp8",
@@ -139,7 +140,10 @@ def workspace(
     report = _report(plan, costs, block)
     if explain:
         report = replace(report, explanations=_explanations(plan, costs))
-    emit(report, format_name, output, explain)
+    return report
+
+
+workspace = add_command(app, answer)
 
 
 def _capacity(engine: Engine) -> int:

@@ -201,6 +201,21 @@ def causal_intervals(
     return winning_intervals(mla, paths_of(indexer), at, _weights(ceilings), last=None, cuts=cuts)
 
 
+def first_causal_queries(mla: MLA, work: Work, ceilings: Ceilings | None, indexer: Indexer | None = None) -> int | None:
+    """The smallest causal Q up to ``work.context``, which is fixed, at which the naive path is cheaper: as measured.
+
+    By the sum of the kernels' bounds, or by FLOPs without ``ceilings``. Under sparse attention the pairs have a kink
+    where the first query begins to meet fewer than topk keys.
+    """
+    context: int = work.context
+    cuts = (context - indexer.topk + 1,) if indexer else ()
+
+    def at(queries: int) -> Work:
+        return replace(work, queries=queries, causal=True)
+
+    return first_naive(winning_intervals(mla, paths_of(indexer), at, _weights(ceilings), last=context, cuts=cuts))
+
+
 def _weights(ceilings: Ceilings | None) -> Weights:
     """Times scaled by peak and bandwidth."""
     return Weights(flop=ceilings.bytes_per_s, byte=ceilings.flop_per_s) if ceilings else FLOP_ALONE

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
-from ..data import read_preset
+from ..data import kept, read_preset
 from ..errors import InputError, either
 from ..models.attention import GQA, MLA, Windowed
 from ..schema import STRICT, Count, Dimension, Text, build
@@ -48,6 +48,7 @@ class Layout:
     sources: Mapping[str, tuple[Text, ...]]
 
 
+@kept
 def load_layout(name: str | Path) -> Layout:
     """The cache layout that ``name`` means: a preset's name or alias, or a YAML file's path.
 

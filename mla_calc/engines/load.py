@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..data import read_preset
+from ..data import kept, read_preset
 from ..schema import build
 from .preset import Engine
 
 
+@kept
 def load_engine(name: str) -> Engine:
     """The engine release that ``name`` means, a name, alias or YAML path. Raises InputError for no such one."""
     where, mapping = read_preset("engines", name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ..data import preset_files, read_mapping, read_preset
+from ..data import kept, preset_files, read_mapping, read_preset
 from ..errors import InputError
 from ..schema import build
 from .gpu import GPU
 
 
+@kept
 def load_gpu(name: str | Path) -> GPU:
     """The GPU that ``name`` means: a preset's name or alias, a YAML file's path, or ``auto``.
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data import looks_like_path, read_mapping, read_preset, refuse_other_kind
+from ..data import kept, looks_like_path, read_mapping, read_preset, refuse_other_kind
 from ..errors import InputError
 from ..schema import build
 from .attention import Model
 
 
+@kept
 def load_model(name: str | Path) -> Model:
     """The model that ``name`` means.
 

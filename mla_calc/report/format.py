@@ -36,6 +36,11 @@ def binary_bytes(value: float) -> str:
     return _scaled(value, 1024, BINARY)
 
 
+def gib(value: float) -> str:
+    """15010994585 -> 14.0, below a heading that says GiB."""
+    return f"{value / 1024**3:,.1f}"
+
+
 def decimal_bytes(value: float) -> str:
     """70272 -> 70.3 kB."""
     return _scaled(value, 1000, DECIMAL)
@@ -52,6 +57,24 @@ def flop(value: float, digits: int = 4) -> str:
 def short_flop(value: float) -> str:
     """33554432 -> 33.6 MFLOP: for a table that has no room for more."""
     return flop(value, 3)
+
+
+def tera(value: float) -> str:
+    """7.647e14 -> 764.7, below a heading that says TFLOP/s or TB/s."""
+    return number(value / 1e12)
+
+
+def flop_rate(value: float) -> str:
+    """7.647e14 -> 764.7 TFLOP/s."""
+    return f"{flop(value)}/s"
+
+
+def byte_rate(value: float) -> str:
+    """3.35e12 -> 3.35 TB/s."""
+    power = 0
+    while value >= 1000 and power < len(DECIMAL) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.4g} {DECIMAL[power]}/s"
 
 
 def seconds(value: float, digits: int = 4) -> str:
@@ -84,6 +107,11 @@ def factor(value: float) -> str:
     return f"{value:,.4g}x"
 
 
+def short_factor(value: float) -> str:
+    """1.3867 -> 1.4x, 152.04 -> 152x: two digits where a cell of a map has no room for more."""
+    return f"{value:,.0f}x" if value >= 10 else f"{value:.2g}x"
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """1 request, 2 requests; ``plural`` where an s does not make it."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -101,14 +129,19 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "number": number,
     "bytes": exact_bytes,
     "binary": binary_bytes,
+    "gib": gib,
     "decimal": decimal_bytes,
     "flop": flop,
     "short_flop": short_flop,
     "short_seconds": short_seconds,
+    "tera": tera,
+    "flop_rate": flop_rate,
+    "byte_rate": byte_rate,
     "seconds": seconds,
     "percent": percent,
     "error_percent": error_percent,
     "factor": factor,
+    "short_factor": short_factor,
     "text": text,
 }
 

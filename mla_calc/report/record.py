@@ -10,9 +10,11 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..errors import InputError
+from .chart import Chart
 
 Results = dict[str, Any] | list[dict[str, Any]]
 
@@ -68,6 +70,10 @@ class Report:
     rows_path: str = ""
     """The list in ``results`` whose entries are the rows of the CSV; empty: the results are one row."""
     schema_version: int = 1
+    chart: Chart | None = None
+    """What ``--output`` draws into a figure's file; set where one is asked for."""
+    chart_on_terminal: bool = False
+    """Whether a terminal shows the chart too, below the tables."""
 
     @property
     def schema(self) -> str:
@@ -96,12 +102,18 @@ def lookup(results: Results, path: str) -> Any:
         InputError: nothing stands at ``path``.
     """
     value: Any = results
-    for name, index in _STEP.findall(path):
+    for name, index in _steps(path):
         try:
             value = value[int(index)] if index else value[name]
         except (KeyError, IndexError, TypeError):
             raise InputError(f"the results hold nothing at {path!r}") from None
     return value
+
+
+@lru_cache(maxsize=1 << 12)
+def _steps(path: str) -> tuple[tuple[str, str], ...]:
+    """A path in steps; kept, since a figure looks up the same keys of thousands of records."""
+    return tuple(_STEP.findall(path))
 
 
 def flattened(value: Any, prefix: str = "") -> dict[str, Any]:

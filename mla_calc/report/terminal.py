@@ -1,8 +1,12 @@
-"""A report on a terminal: a title line, one table whose numbers line up, a sentence, notes."""
+"""A report on a terminal: a title line, one table whose numbers line up, a sentence, notes.
+
+A report with a chart for the terminal ends with it and the sentence, which fill the last screen.
+"""
 
 from __future__ import annotations
 
 import io
+import sys
 from typing import Literal
 
 from rich.console import Console
@@ -20,18 +24,26 @@ LEAST_TEXT = 12
 """Columns of text fold down to this width."""
 PIPE_WIDTH = 100
 """Sentences wrap here where there is no terminal; tables are never cut."""
+SCREEN = (80, 24)
+"""Columns and lines of a chart and its sentence where there is no terminal."""
+LEAST_CHART = 10
+"""Lines of a chart on a terminal that has fewer."""
 
 
 def plain_text(report: Report, explain: bool) -> str:
     """The report without colour, at a fixed width."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=PIPE_WIDTH, no_color=True, highlight=False, force_terminal=False)
-    show(report, explain, console)
+    show(report, explain, console, _unicode(sys.stdout.encoding))
     return "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
 
 
-def show(report: Report, explain: bool, console: Console) -> None:
-    """Print the report to ``console``."""
+def show(report: Report, explain: bool, console: Console, unicode: bool | None = None) -> None:
+    """Print the report to ``console``.
+
+    ``unicode``: whether a chart may have characters beyond ASCII; ``None``: as the console's encoding has them.
+    """
+    charted = report.chart is not None and report.chart_on_terminal
     name, _, geometry = report.title.partition("   ")
     console.print(Text.assemble((name, "bold"), "   " + geometry if geometry else ""))
     if report.subtitle:
@@ -41,7 +53,7 @@ def show(report: Report, explain: bool, console: Console) -> None:
         if table.caption:
             console.print(Text("  " + table.caption, style="bold"))
         _print_table(table, report, console)
-    if report.sentence:
+    if report.sentence and not charted:
         console.print()
         console.print(Text(report.sentence))
     if report.notes:
@@ -54,6 +66,40 @@ def show(report: Report, explain: bool, console: Console) -> None:
             _indented(f"source of {source}", 0, console, style="dim")
     if explain and (report.explanations or report.input_sources):
         _print_explanations(report, console)
+    if charted:
+        _print_chart(report, console, _unicode(console.encoding) if unicode is None else unicode)
+
+
+def _unicode(encoding: str | None) -> bool:
+    """Whether an encoding has every character; an unknown one is taken to."""
+    return encoding is None or encoding.lower().startswith("utf")
+
+
+def _print_chart(report: Report, console: Console, unicode: bool) -> None:
+    """The chart and the sentence, together as high as the screen; on a terminal a line stays free for the prompt.
+
+    Of several panels the last one stands on the screen, the others before it.
+    """
+    from .drawing.text import chart_text
+
+    assert report.chart is not None
+    width, height = (console.width, console.height - 1) if console.is_terminal else SCREEN
+    sentence = Text(report.sentence)
+    below = 1 + len(sentence.wrap(console, width)) if report.sentence else 0
+    colour = console.is_terminal and not console.no_color and console.color_system is not None
+    console.print()
+    room = max(LEAST_CHART, height - below)
+    try:
+        for panel in range(len(report.chart.panels)):
+            text = chart_text(report.chart, report.results, width, room, colour, panel, ascii_only=not unicode)
+            if panel:
+                console.print()
+            console.print(Text.from_ansi(text), soft_wrap=True)
+    except ImportError:
+        console.print(Text("note: no chart: plotext is not installed, or was built for another system", style="dim"))
+    if report.sentence:
+        console.print()
+        console.print(sentence, width=width)
 
 
 def _print_table(table: Table, report: Report, console: Console) -> None:

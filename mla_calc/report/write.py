@@ -13,18 +13,26 @@ from ..errors import InputError, nearest, shown
 from .record import Report
 from .render import FORMATS, SUFFIXES
 
+FIGURES = (".png", ".svg", ".pdf", ".html")
+"""Suffixes of figures."""
 STDOUT = Path("-")
 """What ``--output`` is called where stdout is meant."""
 
 
-def emit(report: Report, format_name: str | None, output: Path | None, explain: bool) -> None:
+def emit(report: Report, format_name: str | None, output: Path | None, explain: bool, size: str = "slide") -> None:
     """Print the report, or write it to ``output``; the format is the one named or that of the suffix.
 
+    A figure's suffix (:data:`FIGURES`) draws the report's chart, ``size`` being that of a picture.
+
     Raises:
-        InputError: an unknown format or suffix, or an output that cannot be written.
+        InputError: an unknown format or suffix, no figure of this report, or an output that cannot be written.
     """
     if output == STDOUT:
         output = None
+    if format_name is None and wants_figure(output):
+        assert output is not None
+        write_figure(report, output, size)
+        return
     chosen = chosen_format(format_name, output)
     if output is not None:
         text = FORMATS[chosen](report, explain)
@@ -38,6 +46,32 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
         show(report, explain, Console(highlight=False))
     else:
         sys.stdout.write(FORMATS[chosen](report, explain))
+
+
+def wants_figure(output: Path | None) -> bool:
+    """Whether the suffix of ``output`` is a figure's."""
+    return output is not None and output.suffix.lower() in FIGURES
+
+
+def write_figure(report: Report, output: Path, size: str) -> None:
+    """Draw the report's chart into ``output``, by its suffix; ``size``: slide or column.
+
+    Raises:
+        InputError: the report has no chart, plotly is missing, or ``output`` cannot be written.
+    """
+    if report.chart is None:
+        raise InputError(f"--output {output}: `{report.command}` draws no figure; use {', '.join(SUFFIXES)}")
+    if output.suffix.lower() == ".html":
+        from .drawing.page import html_page
+
+        text = html_page(report.chart, report)
+        with replacing(output) as path:
+            path.write_text(text, encoding="utf-8")
+    else:
+        from .drawing.picture import save_picture
+
+        with replacing(output) as path:
+            save_picture(report.chart, report.results, path, output.suffix.lower().lstrip("."), size)
 
 
 def chosen_format(format_name: str | None, output: Path | None) -> str:

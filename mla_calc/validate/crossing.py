@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log
 
-from ..costs.intervals import FLOP_ALONE, Weights, first_naive, winning_intervals
-from ..costs.paths import PATHS, Work
-from ..hardware.roofline import Ceilings, datasheet_ceilings
-from ..models.attention import MLA
+from ..costs.crossover import first_causal_queries
+from ..hardware.roofline import datasheet_ceilings
 from .record import Row
 from .recorded import Recorded
 from .timed import work_of
@@ -161,20 +159,6 @@ def met(pair: Pair) -> Met:
     )
 
 
-def first_queries(mla: MLA, work: Work, ceilings: Ceilings | None) -> int | None:
-    """The smallest causal Q up to ``work.context``, which is fixed, at which the naive path is cheaper.
-
-    By the sum of the kernels' bounds, or by FLOPs without ``ceilings``. Exact: integers throughout.
-    """
-    weights = Weights(flop=ceilings.bytes_per_s, byte=ceilings.flop_per_s) if ceilings else FLOP_ALONE
-
-    def at(queries: int) -> Work:
-        return replace(work, queries=queries, causal=True)
-
-    context: int = work.context
-    return first_naive(winning_intervals(mla, PATHS, at, weights, last=context))
-
-
 Points = Sequence[tuple[int, float]]
 """Q and the logarithm of naive over absorbed time, Q rising."""
 
@@ -228,8 +212,8 @@ def _crossing(pair: Pair, item: Recorded) -> Crossing:
         reason=times.reason,
         crossed_again=times.crossed_again,
         last_queries=times.last_queries,
-        flop_queries=first_queries(item.mla, work, None),
-        time_queries=first_queries(item.mla, work, ceilings),
+        flop_queries=first_causal_queries(item.mla, work, None),
+        time_queries=first_causal_queries(item.mla, work, ceilings),
     )
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from ..report.drawing.style import INK, drawing_style, new_figure
 from .crossing import Crossing, pairs_of
-from .figures import INK, caption, drawing_style, new_figure, tokens
+from .figures import caption, tokens
 from .record import Row, Run
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from ..report import format as fmt
+from ..report.drawing.style import INK, SOFT, drawing_style, new_figure
 from .compare import Compared
-from .figures import INK, SOFT, caption, drawing_style, new_figure, tokens
+from .figures import caption, tokens
 from .record import Run
 
 if TYPE_CHECKING:

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..report.drawing.style import DASHES, INK, SOFT, drawing_style, new_figure, note, plain_log_ticks
 from .compare import Compared
-from .figures import (
-    CLOUD_ORDER,
-    DASHES,
-    INK,
-    SOFT,
-    Mark,
-    cache_label,
-    caption,
-    drawing_style,
-    marks_of,
-    new_figure,
-    note,
-    plain_log_ticks,
-    series_of,
-)
+from .figures import CLOUD_ORDER, Mark, cache_label, caption, marks_of, series_of
 from .record import Run
 from .verdict import P90_APE
 

@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..hardware.gpu import GPU
 from ..hardware.roofline import datasheet_ceilings
+from ..report.drawing.style import INK, SOFT, drawing_style, new_figure, note, plain_log_ticks
 from .compare import Compared, measured_ceilings
-from .figures import (
-    CLOUD_ORDER,
-    INK,
-    SOFT,
-    Mark,
-    cache_label,
-    caption,
-    drawing_style,
-    marks_of,
-    new_figure,
-    note,
-    plain_log_ticks,
-    series_of,
-)
+from .figures import CLOUD_ORDER, Mark, cache_label, caption, marks_of, series_of
 from .record import Run
 
 if TYPE_CHECKING:

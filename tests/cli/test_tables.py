@@ -107,33 +107,38 @@ LINES = [
 ]
 
 
+def emitted(line: str, cli: Any, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """The report that a command emits, by its own module or by the one that makes commands of answers."""
+    seen: list[Report] = []
+    for module in (line.split()[0], "command"):
+        monkeypatch.setattr(f"mla_calc.cli.{module}.emit", lambda report, *_: seen.append(report), raising=False)
+    assert cli(line).code == 0
+    return seen[0]
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_eighty_columns(line: str, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal of 80 columns no line is longer, and no number is broken over two lines."""
-    seen: list[Report] = []
-    monkeypatch.setattr(f"mla_calc.cli.{line.split()[0]}.emit", lambda report, *_: seen.append(report))
-    assert cli(line).code == 0
+    report = emitted(line, cli, monkeypatch)
     buffer = io.StringIO()
-    show(seen[0], False, Console(file=buffer, width=80, force_terminal=True, color_system=None, highlight=False))
+    show(report, False, Console(file=buffer, width=80, force_terminal=True, color_system=None, highlight=False))
     text = re.sub(r"\x1b\[[0-9;]*m", "", buffer.getvalue())
     assert max(map(len, text.splitlines())) <= 80
-    cells = [entry for table in seen[0].tables for row in table.rows for entry in row]
+    cells = [entry for table in report.tables for row in table.rows for entry in row]
     for cell in cells:
         if not isinstance(cell, str) and cell.kind in ("bytes", "integer", "seconds"):
-            assert fmt.shown(lookup(seen[0].results, cell.path), cell.kind) in text, cell
+            assert fmt.shown(lookup(report.results, cell.path), cell.kind) in text, cell
 
 
 @pytest.mark.parametrize("width", [10, 40])
 @pytest.mark.parametrize("line", LINES)
 def test_numbers_are_never_broken(line: str, width: int, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However narrow the terminal: it wraps a line that is too long, a number stays in one piece."""
-    seen: list[Report] = []
-    monkeypatch.setattr(f"mla_calc.cli.{line.split()[0]}.emit", lambda report, *_: seen.append(report))
-    assert cli(line).code == 0
+    report = emitted(line, cli, monkeypatch)
     buffer = io.StringIO()
-    show(seen[0], False, Console(file=buffer, width=width, force_terminal=True, color_system=None, highlight=False))
+    show(report, False, Console(file=buffer, width=width, force_terminal=True, color_system=None, highlight=False))
     text = re.sub(r"\x1b\[[0-9;]*m", "", buffer.getvalue())
-    cells = [entry for table in seen[0].tables for row in table.rows for entry in row]
+    cells = [entry for table in report.tables for row in table.rows for entry in row]
     for cell in cells:
         if not isinstance(cell, str) and cell.kind != "text":
-            assert fmt.shown(lookup(seen[0].results, cell.path), cell.kind) in text, cell
+            assert fmt.shown(lookup(report.results, cell.path), cell.kind) in text, cell

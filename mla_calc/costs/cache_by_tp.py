@@ -1,0 +1,77 @@
+"""Bytes of cache per token over TP, of several models and forms side by side: what the figure of `cache` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from .cache import CacheCost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenAtTp:
+    """Bytes of one token, over all layers, in one form at one TP; sliding-window layers apart."""
+
+    name: str
+    """The model, and the form where the same model stands there in another one too."""
+    cached: bool
+    """Whether it is what is cached; ``False``: what the same tokens would take in the other form."""
+    tp: int
+    bytes_per_token: int
+    per_rank_bytes_per_token: int
+    cluster_bytes_per_token: int
+
+
+def tokens_by_tp(model: str, costs: Iterable[CacheCost]) -> tuple[TokenAtTp, ...]:
+    """The model's token as it is cached, in the other form, and those of ``vs``; TP by TP.
+
+    Args:
+        model: its name.
+        costs: of the same model at every TP.
+    """
+    return tuple(found for cost in costs for found in _at(model, cost))
+
+
+def _at(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:
+    other = _other_form(model, cost)
+    yield TokenAtTp(
+        name=f"{model}, {cost.cache_form}" if other else model,
+        cached=True,
+        tp=cost.tp,
+        bytes_per_token=cost.bytes_per_token,
+        per_rank_bytes_per_token=cost.per_rank_bytes_per_token,
+        cluster_bytes_per_token=cost.cluster_bytes_per_token,
+    )
+    if other:
+        yield other
+    for beside in cost.vs:
+        yield TokenAtTp(
+            name=beside.model,
+            cached=True,
+            tp=cost.tp,
+            bytes_per_token=beside.bytes_per_token,
+            per_rank_bytes_per_token=beside.per_rank_bytes_per_token,
+            cluster_bytes_per_token=beside.cluster_bytes_per_token,
+        )
+
+
+def _other_form(model: str, cost: CacheCost) -> TokenAtTp | None:
+    """The expanded keys and values in bf16, whose heads TP shards, or the latent, which stands on every rank.
+
+    Without indexer keys. ``None`` for a model without a latent.
+    """
+    latent, expanded = cost.latent_bytes_per_token, cost.expanded_bytes_per_token
+    if latent is None or expanded is None:
+        return None
+    if cost.cache_form == "expanded":
+        form, copy, rank, cluster = "latent", latent, latent, latent * cost.tp
+    else:
+        form, copy, rank, cluster = "expanded", expanded, expanded // cost.tp, expanded
+    return TokenAtTp(
+        name=f"{model}, {form}",
+        cached=False,
+        tp=cost.tp,
+        bytes_per_token=copy,
+        per_rank_bytes_per_token=rank,
+        cluster_bytes_per_token=cluster,
+    )

@@ -1,0 +1,244 @@
+"""The explorer: the answers to a state on its screen, and what each key and click does."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.binding import BindingType
+
+from ..data import presets_kept
+from ..errors import InputError
+from .frame import Frame
+from .keys import BINDINGS, keys_sheet
+from .knobs import KNOBS, Knob
+from .sheet_view import SheetView
+from .state import State, commands, count_of
+from .tabs import TITLES, PanelTab
+
+if TYPE_CHECKING:
+    from .answers import Answers
+
+PAUSE_S = 0.15
+"""How long a panel that takes long waits before it begins: another key may follow."""
+
+THEMES = ("textual-dark", "textual-light")
+
+
+class Explorer(Frame):
+    """Shows a state; its result is the state that it was left in."""
+
+    TITLE = "mla-calc explore"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
+
+    def __init__(self, state: State, light: bool = False, folder: Path | None = None, alone: bool = False) -> None:
+        super().__init__(state)
+        self.folder = folder or Path()
+        self.answers: Answers | None = None
+        """Set once the screen has been drawn: until then there are no numbers."""
+        self._light, self._alone = light, alone
+        self._presets = ExitStack()
+
+    def on_mount(self) -> None:
+        """Draw the screen as it is, then get the numbers: loading what works them out takes longer than drawing."""
+        self._presets.enter_context(presets_kept())
+        self.theme = THEMES[self._light]
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        from .answers import Answers
+
+        self.answers = Answers()
+        self.show()
+        if self._alone:
+            # what was loaded stays: to look through it again for garbage takes a tenth of a second, amid a key press
+            gc.freeze()
+            gc.enable()
+
+    def on_unmount(self) -> None:
+        """Forget the presets."""
+        self._presets.close()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """All panels at once where there is room."""
+        self.fit(*event.size)
+        self.arrange()
+        self.show()
+
+    # what is shown
+
+    def show(self) -> None:
+        """Bring every panel that is seen up to the state."""
+        if self.answers is None:
+            return
+        self.tell_knobs()
+        for name in TITLES:
+            if self.wide or name == self.active:
+                self._show_panel(name)
+        self._say_state()
+
+    def _show_panel(self, name: str) -> None:
+        from .answers import Wrong
+        from .panels import PANELS
+
+        assert self.answers is not None
+        panel = next(panel for panel in PANELS if panel.name == name)
+        if not panel.at_once(self.answers, self.state):
+            self.view(name).tell(Wrong("", f"{self.state.group_batch:,} rows are being priced ..."))
+            self.set_timer(PAUSE_S, partial(self._price_rows, self.state))
+            return
+        self.view(name).tell(panel.found(self.answers, self.state))
+
+    def _price_rows(self, state: State) -> None:
+        """Work out what takes long, beside the screen, unless the state has changed since."""
+        if state == self.state:
+            self.run_worker(partial(self._priced, state), thread=True, exclusive=True)
+
+    def _priced(self, state: State) -> None:
+        from .panels import PANELS
+
+        assert self.answers is not None
+        PANELS[-1].found(self.answers, state)
+        self.call_from_thread(self.show)
+
+    # what is said
+
+    def _say_state(self) -> None:
+        from .moves import problem, told
+
+        wrong = problem(self.state)
+        self.say(wrong or told(self.state), wrong is not None)
+
+    # what is done
+
+    def change(self, state: State) -> None:
+        """Show another state."""
+        if state != self.state:
+            self.state = state
+            self.show()
+
+    def action_move(self, name: str, step: int) -> None:
+        """A knob on or back, past what does not go with the rest."""
+        from .moves import moved
+
+        try:
+            move = moved(self.state, name, step)
+        except InputError as error:
+            self.say(str(error), wrong=True)
+            return
+        self.change(move.state)
+        if move.skipped:
+            self.say(f"passed over: {'; '.join(move.skipped)}")
+
+    def on_knob_moved(self, event: Knob.Moved) -> None:
+        """The same, by the knob's own keys, its arrows or the wheel."""
+        self.action_move(event.name, event.step)
+
+    def on_knob_typed(self, event: Knob.Typed) -> None:
+        """A number that was typed; one that does not go with the rest is shown with the reason."""
+        try:
+            self.change(self.state.at(**{event.name: count_of(event.name, event.text)}))
+        except InputError as error:
+            self.say(str(error), wrong=True)
+
+    def on_knob_opened(self, event: Knob.Opened) -> None:
+        """Choose from the list of a knob's values."""
+        from .dialogs import Choosing
+        from .moves import choices
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.change(self.state.at(**{event.name: name}))
+
+        now = str(getattr(self.state, event.name))
+        self.push_screen(Choosing(label_of(event.name), choices(event.name), now), chosen)
+
+    def on_panel_tab_chosen(self, event: PanelTab.Chosen) -> None:
+        """Go to the panel whose name was clicked."""
+        self._go_to(event.panel)
+
+    def action_panel(self, index: int) -> None:
+        """Go to the panel of that number, from 0."""
+        self._go_to(list(TITLES)[index])
+
+    def action_turn(self, step: int) -> None:
+        """Go to the next panel, or the one before."""
+        names = list(TITLES)
+        self._go_to(names[(names.index(self.active) + step) % len(names)])
+
+    def _go_to(self, name: str) -> None:
+        self.active = name
+        self.arrange()
+        self.show()
+        self.set_focus(self.view(name) if isinstance(self.view(name), SheetView) else None)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The panel that has the focus is the active one."""
+        if isinstance(event.widget, SheetView) and event.widget.id:
+            self.active = event.widget.id
+
+    def action_explain(self) -> None:
+        """How the selected number comes about; of the roofline, every number of its own."""
+        from .answers import Wrong
+        from .dialogs import Reading
+        from .explaining import explanation_of
+        from .panels import PANELS
+
+        if self.answers is None:
+            return
+        panel = next(panel for panel in PANELS if panel.name == self.active)
+        found = panel.found(self.answers, self.state, explain=True)
+        view = self.view(self.active)
+        spot = view.selected if isinstance(view, SheetView) else None
+        if isinstance(found, Wrong):
+            self.say(found.message, wrong=True)
+            return
+        self.push_screen(Reading("How it comes about", partial(explanation_of, found, spot.path if spot else None)))
+
+    def action_keys(self) -> None:
+        """List the keys."""
+        from .dialogs import Reading
+
+        self.push_screen(Reading("Keys", keys_sheet))
+
+    def action_commands(self) -> None:
+        """The command lines that give the same."""
+        from .dialogs import Reading
+        from .sheet import sheet_of_lines
+
+        self.push_screen(Reading("The same on the command line", partial(sheet_of_lines, commands(self.state))))
+
+    def action_save(self) -> None:
+        """Write the numbers and the figure; it takes a moment, so beside the screen."""
+        if self.answers is not None:
+            self.say("saving ...")
+            self.run_worker(partial(self._save, self.state), thread=True)
+
+    def _save(self, state: State) -> None:
+        from .saving import save
+
+        assert self.answers is not None
+        try:
+            paths = save(self.answers, state, self.folder)
+        except InputError as error:
+            self.call_from_thread(self.say, str(error), True)
+            return
+        self.call_from_thread(self.say, f"written: {' and '.join(map(str, paths))}")
+
+    def action_view(self) -> None:
+        """Light or dark."""
+        self.theme = THEMES[self.theme == THEMES[0]]
+
+    async def action_quit(self) -> None:
+        """Leave; the state is the result."""
+        self.exit(self.state)
+
+
+def label_of(name: str) -> str:
+    """A knob's label."""
+    return next(kind.label for kind in KNOBS if kind.name == name)

@@ -1,0 +1,184 @@
+"""A map of cells on a matplotlib panel: coloured to both sides of 1, with its key, and rules named beside it."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from math import ceil, log2
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from .. import format as fmt
+from ..chart import Cells, Rule
+from ..chart_data import drawn, edges, value
+from .marks import rule_text
+from .placing import ANYWHERE, Place
+from .sheet import POINT_TEXTS, Direction, Sheet
+from .style import COLOURS, INK, TEXT_COLOURS, Size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAST_OCTAVES, MOST_OCTAVES = 1.0, 4.0
+"""Ratio, as a power of two, that has the full colour: the largest drawn, within these."""
+PALE, FULL = 0.10, 0.85
+HATCH = "////"
+"""Of values below 1, so that grey print tells them."""
+LEAST_TEXT = {"slide": 7.5, "column": 4.6}
+"""Points: a number that fits its cell only smaller is left out."""
+RULE_CHARACTERS = {"slide": 22, "column": 14}
+"""Where the name of a rule is broken."""
+INK_LUMINANCE = 0.01
+Spans = dict[Direction, dict[Any, tuple[float, float]]]
+"""From where to where the cells of each value lie on either axis."""
+
+
+def octaves_of(ratios: list[float]) -> float:
+    """The power of two that has the full colour."""
+    largest = max((abs(log2(ratio)) for ratio in ratios if ratio > 0), default=0.0)
+    return float(min(max(ceil(largest), LEAST_OCTAVES), MOST_OCTAVES))
+
+
+def cell_colour(ratio: float, octaves: float) -> tuple[float, float, float]:
+    """Blue above 1, orange below, paler the nearer to it."""
+    strength = min(abs(log2(ratio)) / octaves, 1.0)
+    return tint(COLOURS["blue" if ratio >= 1 else "red"], PALE + (FULL - PALE) * strength)
+
+
+def cell_look(ratio: float, octaves: float, size: Size) -> dict[str, Any]:
+    """How a cell is drawn, and a patch that stands for its side: hatched below 1."""
+    look: dict[str, Any] = {"facecolor": cell_colour(ratio, octaves), "linewidth": 0}
+    if ratio >= 1:
+        return look
+    strength = min(PALE + 0.3 + (FULL - PALE) * min(abs(log2(ratio)) / octaves, 1.0), 1.0)
+    return look | {"edgecolor": tint(COLOURS["red"], strength), "hatch": size.hatch(HATCH)}
+
+
+def tint(colour: str, strength: float) -> tuple[float, float, float]:
+    """A colour let down with white; opaque."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def readable_on(colour: Any) -> str:
+    """Ink or white, whichever stands out more from ``colour``."""
+    from matplotlib.colors import to_rgb
+
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return INK if (luminance + 0.05) ** 2 > 1.05 * (INK_LUMINANCE + 0.05) else "white"
+
+
+def known(sheet: Sheet, mark: Cells) -> list[dict[str, Any]]:
+    """The records that have a ratio; others leave their place white."""
+    return [record for record in drawn(sheet.results, mark) if value(record, mark.value) is not None]
+
+
+def draw_cells(sheet: Sheet, mark: Cells, octaves: float) -> None:
+    """A rectangle for each record; those below 1 hatched."""
+    from matplotlib.patches import Rectangle
+
+    spans: Spans = {"x": _spans(sheet, mark, "x"), "y": _spans(sheet, mark, "y")}
+    found = known(sheet, mark)
+    for record in found:
+        (left, right), (low, high) = spans["x"][value(record, mark.x)], spans["y"][value(record, mark.y)]
+        look = cell_look(value(record, mark.value), octaves, sheet.size)
+        corner, width, height = (left, low), right - left, high - low
+        sheet.axes.add_patch(Rectangle(corner, width, height, zorder=1, gid=sheet.gid(mark), **look))
+        # drawn again for its edge: a hatch has the colour of the edge, and would cross another's
+        edge: dict[str, Any] = {"facecolor": "none", "edgecolor": "white", "linewidth": sheet.size.points(1.2)}
+        sheet.axes.add_patch(Rectangle(corner, width, height, zorder=1.2, **edge))
+    sheet.axes.grid(False)
+    sheet.axes.tick_params(length=0)
+    if mark.text:
+        sheet.later.append((POINT_TEXTS, partial(_texts, sheet, mark, found, spans, octaves)))
+
+
+def _spans(sheet: Sheet, mark: Cells, direction: Direction) -> dict[Any, tuple[float, float]]:
+    """From where to where the cells of each value lie on an axis."""
+    axis = sheet.axis(direction)
+    key = mark.x if direction == "x" else mark.y
+    if axis.scale == "category":
+        return {name: (at - 0.5, at + 0.5) for at, name in enumerate(sheet.categories[direction])}
+    values = sorted({value(record, key) for record in drawn(sheet.results, mark)})
+    ends = [each / axis.unit for each in edges(values, axis)] if values else []
+    return dict(zip(values, pairwise(ends), strict=True))
+
+
+def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans, octaves: float) -> None:
+    """What stands in the cells, all in one size; nothing where the smallest cell cannot hold it."""
+    texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
+    boxes = []
+    for record in found:
+        (left, right), (low, high) = spans["x"][value(record, mark.x)], spans["y"][value(record, mark.y)]
+        boxes.append((*sheet.places.at(left, low), *sheet.places.at(right, high)))
+    if not boxes:
+        return
+    size = min(sheet.size.small, *(_fitting(sheet, text, box) for text, box in zip(texts, boxes, strict=True)))
+    if size < LEAST_TEXT[sheet.size.name]:
+        return
+    for record, text, (left, low, right, high) in zip(found, texts, boxes, strict=True):
+        colour = cell_colour(value(record, mark.value), octaves)
+        middle, half = (left + right) / 2, (low + high) / 2
+        room = max(0.0, (high - low) / 2 - size * sheet.size.dpi / 72 * 0.75)
+        places = [Place(middle, half + shift, "center", "center", abs(shift) / 100) for shift in (0, -room, room)]
+        sheet.places.put(text, places, ANYWHERE, color=readable_on(colour), fontsize=size,
+                         bbox={"boxstyle": "square,pad=0.1", "fc": colour, "ec": "none"}, zorder=3.45)  # fmt: skip
+
+
+def _fitting(sheet: Sheet, text: str, box: tuple[float, float, float, float]) -> float:
+    """The size in points at which a text fits its cell."""
+    width, height = sheet.places.extent(text)
+    left, low, right, high = box
+    return sheet.size.small * min(0.9 * (right - left) / width, 0.9 * (high - low) / height)
+
+
+def name_rules(sheet: Sheet) -> None:
+    """The texts of level rules at the right of a map; before the layout, which makes their room."""
+    rules = [mark for mark in sheet.panel.marks if isinstance(mark, Rule) and mark.axis == "y" and mark.text]
+    placed = [(at, mark) for mark in rules if (at := sheet.rule_at(mark.path, "y")) is not None]
+    names = [
+        sheet.axes.annotate(
+            fill(rule_text(sheet, mark), RULE_CHARACTERS[sheet.size.name], break_long_words=False), (1, at),
+            fontsize=sheet.size.small,
+            xycoords=("axes fraction", "data"), xytext=(sheet.size.points(5), 0), textcoords="offset points",
+            va="center", ha="left", color=TEXT_COLOURS[mark.look.colour], annotation_clip=False, linespacing=1.1,
+        )
+        for at, mark in sorted(placed, key=lambda each: each[0])
+    ]  # fmt: skip
+    sheet.above.append(partial(_part, sheet, names))
+
+
+def _part(sheet: Sheet, names: list[Any]) -> None:
+    """Move names up that stand on the one below them."""
+    free = float("-inf")
+    for name in names:
+        extent = name.get_window_extent()
+        up = max(0.0, free - extent.y0)
+        name.set_position((name.get_position()[0], up / sheet.size.dpi * 72))
+        free = extent.y1 + up
+
+
+def draw_key(figure: Figure, panels: list[Any], octaves: float, size: Size) -> None:
+    """A bar below the panels with the ratios of the colours; the legend says what either side means."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    shades = [cell_colour(2 ** ((at + 0.5) / 128 * octaves - octaves), octaves) for at in range(256)]
+    scale = ScalarMappable(Normalize(-octaves, octaves), ListedColormap(shades))
+    bar = figure.colorbar(scale, ax=panels, location="bottom", aspect=45, shrink=0.72, pad=0.02)
+    steps = [step for step in (-4, -3, -2, -1, 0, 1, 2, 3, 4) if abs(step) <= octaves]
+    bar.set_ticks(steps, labels=[f"{2 ** abs(step)}x" if step else "1" for step in steps])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=size.small, length=size.points(3))
+    hatched = tint(COLOURS["red"], 0.75)
+    bar.ax.axvspan(-octaves, 0, facecolor="none", edgecolor=hatched, hatch=size.hatch(HATCH), linewidth=0)
+
+
+def side_handles(mark: Cells, size: Size) -> list[Any]:
+    """What either side of 1 means, for the legend."""
+    from matplotlib.patches import Patch
+
+    return [Patch(label=text, **cell_look(ratio, 1.0, size)) for text, ratio in ((mark.below, 0.6), (mark.above, 1.7))]

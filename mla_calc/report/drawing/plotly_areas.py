@@ -1,0 +1,190 @@
+"""The cells, bars, zones and rules of a chart as plotly's traces and shapes."""
+
+from __future__ import annotations
+
+from math import ceil, log2, log10
+from typing import Any
+
+from .. import format as fmt
+from ..chart import Bars, Cells, Rule, Zones
+from ..chart_data import column, drawn, number_at, value
+from ..record import Results
+from .plotly_frame import FONT_PX, Frame, safe
+from .plotly_marks import DASHES, FAINT, Trace, placed, told_by
+from .plotly_texts import CHAR, TEXT_PX, Places, row_px
+from .style import ABOVE_SHADE, BELOW_SHADE, COLOURS, SOFT
+
+SCALE = ((0.0, COLOURS["red"]), (0.25, "#EFB48A"), (0.5, "#FAFAFA"), (0.75, "#85BBDC"), (1.0, COLOURS["blue"]))
+"""From orange by white to blue: told apart by the colour-blind. Above 1 is blue, as in a picture."""
+FAR = 1e6
+"""How far past the panel a zone goes on, for whoever zooms out."""
+
+
+def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places) -> list[Trace]:
+    """A grid coloured by the logarithm of its ratio; the ratios themselves go along."""
+    at = {(x, y): record for x, y, record in placed(mark, frame, results)}
+    xs, ys = (sorted({place[axis] for place in at}) for axis in (0, 1))
+    ratios = [[value(at[x, y], mark.value) if (x, y) in at else None for x in xs] for y in ys]
+    logs = [[log10(ratio) if ratio else None for ratio in row] for row in ratios]
+    reach = max((abs(each) for row in logs for each in row if each is not None), default=0.0) or log10(2)
+    made: Trace = {
+        "type": "heatmap",
+        "x": xs,
+        "y": ys,
+        "z": logs,
+        "customdata": ratios,
+        "zmin": -reach,
+        "zmax": reach,
+        "colorscale": [list(stop) for stop in SCALE],
+        "xgap": 1,
+        "ygap": 1,
+        "hoverongaps": False,
+        "hoverinfo": "text",
+        "hovertext": [[told_by(mark, at[x, y], frame) if (x, y) in at else "" for x in xs] for y in ys],
+        "colorbar": _colour_bar(mark, reach),
+    }
+    if mark.text:
+        struck = [_struck(y, frame, results) for y in ys]
+        made |= {
+            "text": [[_cell_text(mark, at.get((x, y)), low) for x in xs] for y, low in zip(ys, struck, strict=True)],
+            "texttemplate": "%{text}",
+        }
+        for (x, y), record in at.items():
+            reach = len(fmt.shown(value(record, mark.text), mark.kind)) * FONT_PX * CHAR / 2
+            places.occupy(x, y, reach, FONT_PX if _struck(y, frame, results) else FONT_PX / 2)
+    return [made]
+
+
+def _cell_text(mark: Cells, record: dict[str, Any] | None, low: bool) -> str:
+    """What stands in a cell; ``low``: a line below its middle, where a rule runs."""
+    text = safe(fmt.shown(value(record, mark.text), mark.kind)) if record else ""
+    return f"<br>{text}" if low and text else text
+
+
+def _struck(y: float, frame: Frame, results: Results) -> bool:
+    """Whether a level rule would cross what stands in the cells at ``y``."""
+    for mark in frame.panel.marks:
+        if isinstance(mark, Rule) and mark.axis == "y" and (own := number_at(results, mark.path)) is not None:
+            at = frame.position("y", own)
+            if at is not None and abs(frame.share("y", at) - frame.share("y", y)) * frame.height_px < FONT_PX * 0.8:
+                return True
+    return False
+
+
+def _colour_bar(mark: Cells, reach: float) -> dict[str, Any]:
+    """What the colours mean, with ratios at its ticks: powers of two, at most four to either side."""
+    doublings = reach / log10(2)
+    step = max(1, ceil(doublings / 4)) if doublings >= 1 else 1 / 2 ** ceil(-log2(doublings))
+    powers = [step * at for at in range(-int(doublings / step), int(doublings / step) + 1)]
+    below, above = safe(mark.below), safe(mark.above)
+    bar: dict[str, Any] = {
+        "tickvals": [power * log10(2) for power in powers],
+        "ticktext": [fmt.factor(float(f"{2**power:.3g}")) for power in powers],
+        "outlinewidth": 0,
+        "thickness": 14,
+        "ticks": "outside",
+        "ticklen": 3,
+        "tickfont": {"size": 12},
+    }
+    title = {"text": f"← {below}   |   {above} →", "side": "right", "font": {"size": 12}}
+    return bar | {"x": 1.01, "ypad": 0, "len": 1, "title": title}
+
+
+def bars_traces(mark: Bars, frame: Frame, results: Results) -> list[Trace]:
+    """A level bar for each record, its number at its end, or within a stacked one where it fits."""
+    found = drawn(results, mark)
+    if not found:
+        return []
+    colour = COLOURS[mark.look.colour]
+    others = [other for other in frame.panel.marks if isinstance(other, Bars) and other is not mark]
+    stacked = {value(record, other.name) for other in others for record in drawn(results, other)}
+    stacked = stacked if frame.panel.stacked else set()
+    return [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": safe(mark.label),
+            "legendgroup": mark.label,
+            "showlegend": bool(mark.label),
+            "x": column(found, mark.value, frame.panel.x),
+            "y": [frame.position("y", value(record, mark.name)) for record in found],
+            "text": [safe(fmt.shown(value(record, mark.value), mark.kind)) for record in found],
+            "textposition": ["auto" if value(record, mark.name) in stacked else "outside" for record in found],
+            "textangle": 0,
+            "insidetextanchor": "middle",
+            "constraintext": "inside",
+            "cliponaxis": False,
+            "textfont": {"size": TEXT_PX},
+            "marker": {
+                "color": "white" if mark.look.hollow else colour,
+                "opacity": FAINT if mark.look.faint else 1.0,
+                "line": {"width": 1.2, "color": colour if mark.look.hollow else "white"},
+                "pattern": {"shape": "/" if mark.look.hollow else "", "fgcolor": colour, "size": 7},
+            },
+            "hoverinfo": "text",
+            "hovertext": [told_by(mark, record, frame) for record in found],
+        }
+    ]
+
+
+def zone_shapes(
+    mark: Zones, frame: Frame, results: Results, places: Places
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Two shaded areas, and their names at the border between, which both move with it when the figure is zoomed."""
+    border = number_at(results, mark.path)
+    if not border:
+        return [], []
+    border /= frame.panel.x.unit
+    log = frame.panel.x.scale == "log"
+    low, high = frame.ends["x"]
+    ends = (low / FAR if log else -high * FAR, high * FAR)
+    place: dict[str, Any] = {"xref": f"x{frame.suffix}", "yref": f"y{frame.suffix} domain"}
+    shapes = [
+        place | {"type": "rect", "x0": left, "x1": right, "y0": 0, "y1": 1, "fillcolor": colour, "line": {"width": 0},
+                 "layer": "below"}
+        for left, right, colour in ((ends[0], border, BELOW_SHADE), (border, ends[1], ABOVE_SHADE))
+    ]  # fmt: skip
+    places.occupy_top(border, (mark.below, mark.above))
+    names = [
+        place | {"x": log10(border) if log else border, "y": 1, "yanchor": "top", "xanchor": anchor, "xshift": shift,
+                 "text": text, "showarrow": False, "font": {"size": 12, "color": SOFT}, "bgcolor": colour}
+        for text, anchor, shift, colour in (
+            (f"← {safe(mark.below)}", "right", -4, BELOW_SHADE),
+            (f"{safe(mark.above)} →", "left", 4, ABOVE_SHADE),
+        )
+    ]  # fmt: skip
+    return shapes, names
+
+
+def rule_shapes(mark: Rule, frame: Frame, results: Results, places: Places) -> list[dict[str, Any]]:
+    """A straight line across the panel, and a second unseen one that holds the text where it has room."""
+    own = number_at(results, mark.path)
+    at = None if own is None else frame.position(mark.axis, own)
+    if at is None:
+        return []
+    text = mark.text.replace("{}", fmt.shown(own, mark.kind))
+    colour = COLOURS[mark.look.colour]
+    group = {"legendgroup": f"rule/{mark.label}"} if mark.label else {}
+    line = {"color": colour, "width": 1.3, "dash": DASHES[mark.look.dash]}
+    shape: dict[str, Any] = {"type": "line", **group}
+    name = {"name": safe(mark.label), "showlegend": True} if mark.label else {}
+    if mark.axis == "y":
+        shape |= {"xref": f"x{frame.suffix} domain", "yref": f"y{frame.suffix}", "x0": 0, "x1": 1, "y0": at, "y1": at}
+        end = places.above(at, text) if text else "end"
+        label: dict[str, Any] = {
+            "textposition": end,
+            "yanchor": "bottom",
+            "xanchor": "right" if end == "end" else "left",
+        }
+    else:
+        shape |= {"xref": f"x{frame.suffix}", "yref": f"y{frame.suffix} domain", "x0": at, "x1": at, "y0": 0, "y1": 1}
+        row, side = places.along(at, text) if text else (0, "right")
+        label = {"textposition": "start", "yanchor": "bottom", "xanchor": "left" if side == "right" else "right"}
+    drawn_line = shape | name | {"line": line}
+    if not text:
+        return [drawn_line]
+    label |= {"text": safe(text), "textangle": 0, "padding": 3, "font": {"size": TEXT_PX, "color": colour}}
+    holder = shape | {"line": {"width": 0, "color": "rgba(0,0,0,0)"}, "label": label}
+    if mark.axis == "x":
+        holder["y0"] = row * row_px() / frame.height_px
+    return [drawn_line, holder]

@@ -1,0 +1,220 @@
+"""Where each panel of an interactive figure stands, and its axes as plotly wants them."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any, Literal
+
+from .. import format as fmt
+from ..chart import Axis, Bars, Cells, Chart, Line, Panel, Points
+from ..chart_data import categories, drawn, edges, limits, place, value
+from ..record import Results
+from .style import GRID, INK, SOFT
+
+Ends = tuple[float, float]
+Both = tuple[Ends, Ends]
+Direction = Literal["x", "y"]
+DIRECTIONS: tuple[Direction, Direction] = ("x", "y")
+FONT_PX = 13
+WIDE_PX, NARROW_PX = 940, 560
+"""The widths that texts are placed for: those of a window near the lower end of what each layout is for."""
+PANEL_PX = 430
+BAR_PX = 21
+NAME_CHARS = 26
+"""Where a category's name is folded."""
+X_TICK_PX, Y_TICK_PX = 46, 24
+"""The least room of a tick's label."""
+D3_NUMBER = ",.12~g"
+"""Numbers as people write them, in d3's notation: 0.5, 1, 10, 1,000."""
+D3_KINDS = ("number", "integer")
+"""Kinds whose ticks plotly can write itself, and so choose anew when the figure is zoomed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One panel's place: shares of the plot, ends in the axes' units, pixels as far as they are known before."""
+
+    panel: Panel
+    number: int
+    across: Ends
+    up: Ends
+    ends: dict[Direction, Ends]
+    names: dict[Direction, list[Any]]
+    width_px: float
+    height_px: float
+    narrow: bool
+
+    @property
+    def suffix(self) -> str:
+        """What plotly appends to the names of this panel's axes: nothing for the first."""
+        return "" if self.number == 1 else str(self.number)
+
+    def axis(self, direction: Direction) -> Axis:
+        """The axis of a direction."""
+        return self.panel.x if direction == "x" else self.panel.y
+
+    def share(self, direction: Direction, at: float) -> float:
+        """Where a value in the axis' units stands: 0 at its lower end, 1 at its upper."""
+        low, high = self.ends[direction]
+        if self.axis(direction).scale == "log":
+            return log10(at / low) / log10(high / low)
+        return (at - low) / (high - low)
+
+    def position(self, direction: Direction, own: Any) -> float | None:
+        """Where a value of the results stands, in the axis' units, or as the number of its category."""
+        axis = self.axis(direction)
+        if axis.scale == "category":
+            return place(self.names[direction], own)
+        return None if axis.scale == "log" and own <= 0 else own / axis.unit
+
+
+def safe(text: str) -> str:
+    """A text for plotly, which reads a few tags and entities in whatever it shows."""
+    return html.escape(text, quote=False).replace("\n", "<br>")
+
+
+def folded(text: str, chars: int) -> str:
+    """A text of plotly broken into lines of at most ``chars``."""
+    return "<br>".join(safe(line) for line in textwrap.wrap(text, chars, break_long_words=False)) or safe(text)
+
+
+def told(axis: Axis, number: float) -> str:
+    """A value in the axis' units, in the axis' format."""
+    whole: int | float = int(number) if number == int(number) and abs(number) < 1e15 else number
+    return fmt.shown(whole, "number" if axis.kind == "integer" and isinstance(whole, float) else axis.kind)
+
+
+def frames(chart: Chart, results: Results, narrow: bool) -> list[Frame]:
+    """The places of all panels: side by side, or one below the other where the page is narrow."""
+    count = len(chart.panels)
+    shared = limits(chart.panels, results) if chart.shared else None
+    height = PANEL_PX if not narrow else PANEL_PX - 90
+    height = max(height, *(_bars_px(panel, results) for panel in chart.panels))
+    found = []
+    for number, panel in enumerate(chart.panels, 1):
+        names = {direction: categories(panel, results, direction) for direction in DIRECTIONS}
+        gap = (
+            0.0
+            if count == 1
+            else (0.03 if chart.shared else _gap(panel, results))
+            if not narrow
+            else 110 / height / count
+        )
+        part = (1 - gap * (count - 1)) / count
+        start = (number - 1) * (part + gap)
+        span = (start, start + part)
+        found.append(
+            Frame(panel, number, *(((0.0, 1.0), (1 - span[1], 1 - span[0])) if narrow else (span, (0.0, 1.0))),
+                  _ends(panel, results, names, shared), names, NARROW_PX if narrow else WIDE_PX * part, height, narrow)
+        )  # fmt: skip
+    return found
+
+
+def _gap(panel: Panel, results: Results) -> float:
+    """Between panels, room for the ticks and the label of the right one."""
+    if panel.y.scale != "category":
+        return 0.1
+    names = [fmt.shown(name, panel.y.kind)[:NAME_CHARS] for name in categories(panel, results, "y")]
+    return min(0.3, 0.04 + 0.008 * max(map(len, names), default=0))
+
+
+def _bars_px(panel: Panel, results: Results) -> int:
+    """The height that a panel's bars need to be told apart."""
+    bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
+    beside = 1 if panel.stacked else len(bars)
+    return BAR_PX * (beside + 1) * len(categories(panel, results, "y")) if bars else 0
+
+
+def mark_key(mark: Line | Points | Cells | Bars, direction: Direction) -> str:
+    """The key that a mark has on an axis."""
+    if isinstance(mark, Bars):
+        return mark.value if direction == "x" else mark.name
+    return mark.x if direction == "x" else mark.y
+
+
+def _ends(
+    panel: Panel, results: Results, names: dict[Direction, list[Any]], shared: Both | None
+) -> dict[Direction, Ends]:
+    """The ends of both axes: of categories by their places, of cells as far as those reach."""
+    found: dict[Direction, Ends] = {}
+    for direction, ends in zip(DIRECTIONS, shared or limits([panel], results), strict=True):
+        axis = panel.x if direction == "x" else panel.y
+        cells = next((mark for mark in panel.marks if isinstance(mark, Cells)), None)
+        if axis.scale == "category":
+            found[direction] = (-0.5, len(names[direction]) - 0.5)
+        elif cells and drawn(results, cells) and not shared:
+            around = edges([value(record, mark_key(cells, direction)) for record in drawn(results, cells)], axis)
+            low = around[0] if axis.low is None else axis.low
+            high = around[-1] if axis.high is None else axis.high
+            found[direction] = (low / axis.unit, high / axis.unit)
+        else:
+            found[direction] = ends
+    return found
+
+
+def axes(frame: Frame, chart: Chart) -> dict[str, Any]:
+    """Both axes of a panel, as plotly's layout has them."""
+    inner = chart.shared and frame.number > 1 and not frame.narrow
+    x = _axis(frame, "x", frame.width_px / X_TICK_PX)
+    y = _axis(frame, "y", frame.height_px / Y_TICK_PX)
+    x |= {"domain": list(frame.across), "anchor": f"y{frame.suffix}"}
+    y |= {"domain": list(frame.up), "anchor": f"x{frame.suffix}"}
+    if frame.panel.y.scale == "category" and any(isinstance(mark, Bars) for mark in frame.panel.marks):
+        y["range"] = y["range"][::-1]  # as in a table, the first at the top
+    if chart.shared and frame.number > 1:
+        x["matches"], y["matches"] = "x", "y"
+    if inner:
+        y |= {"showticklabels": False, "title": {"text": ""}}
+    return {f"xaxis{frame.suffix}": x, f"yaxis{frame.suffix}": y}
+
+
+def _axis(frame: Frame, direction: Direction, room: float) -> dict[str, Any]:
+    axis, ends = frame.axis(direction), frame.ends[direction]
+    made: dict[str, Any] = {
+        "title": {"text": safe(axis.label), "font": {"size": FONT_PX}, "standoff": 8},
+        "type": "log" if axis.scale == "log" else "linear",
+        "automargin": True,
+        "gridcolor": GRID,
+        "linecolor": SOFT,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": SOFT,
+        "tickfont": {"color": INK, "size": 12},
+        "zeroline": False,
+    }
+    if axis.scale == "category":
+        names = [folded(fmt.shown(name, axis.kind), NAME_CHARS) for name in frame.names[direction]]
+        places = {"tickvals": list(range(len(names))), "ticktext": names, "range": list(ends)}
+        return made | places | {"showgrid": False, "ticks": ""}
+    made["range"] = [log10(end) for end in ends] if axis.scale == "log" else list(ends)
+    ticks = [tick / axis.unit for tick in axis.ticks] or ([] if axis.kind in D3_KINDS else _ticks(axis, ends))
+    if ticks:
+        return made | {"tickvals": ticks, "ticktext": [safe(told(axis, tick)) for tick in ticks]}
+    more = {"nticks": _most_ticks(log10(ends[1] / ends[0]), room)} if axis.scale == "log" else {}
+    return made | more | {"tickformat": D3_NUMBER, "exponentformat": "none"}
+
+
+def _most_ticks(decades: float, room: float) -> int:
+    """The bound on ticks by which plotly labels 1, 2 and 5 of a decade where ``room`` has that many, or 1 alone.
+
+    It labels every number of a decade at more than 1/0.3 ticks a decade, and 1, 2 and 5 at 1/0.7 and more.
+    """
+    return max(2, ceil(decades / 0.7) if room >= 3 * decades else ceil(decades))
+
+
+def _ticks(axis: Axis, ends: Ends) -> list[float]:
+    """Round numbers within the ends, for a format that plotly does not know."""
+    low, high = ends
+    if axis.scale == "log":
+        steps = (1, 2, 5) if high / low < 200 else (1,)
+        powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+        return [
+            float(f"{step}e{power}") for power in powers for step in steps if low <= float(f"{step}e{power}") <= high
+        ]
+    size = 10.0 ** floor(log10((high - low) / 4))
+    step = next(step * size for step in (1, 2, 2.5, 5, 10) if (high - low) / (step * size) <= 6)
+    return [round(at * step, 12) for at in range(ceil(low / step), floor(high / step) + 1)]

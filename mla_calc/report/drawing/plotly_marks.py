@@ -1,0 +1,234 @@
+"""The lines, points and roofs of a chart as plotly's traces, and what pointing at them tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+from .. import format as fmt
+from ..chart import Axis, Bars, Cells, Dash, Line, Look, Marker, Points, Roof, Shown
+from ..chart_data import drawn, number_at, value
+from ..record import Results
+from .plotly_frame import DIRECTIONS, Frame, mark_key, safe, told
+from .plotly_texts import TEXT_PX, Places
+from .style import COLOURS, INK
+
+MARKERS: dict[Marker, str] = {
+    "circle": "circle",
+    "square": "square",
+    "triangle": "triangle-up",
+    "diamond": "diamond",
+    "plus": "cross",
+    "cross": "x",
+    "star": "star",
+}
+DASHES: dict[Dash, str] = {"solid": "solid", "dashed": "7px,4px", "dotted": "2px,3px"}
+MARKER_PX, FULL_PX, LEAST_PX = 8, 44, 4
+"""Diameters: of a point, of one whose share is 1, and of the smallest that is still seen."""
+FAINT = 0.35
+ROOF_STEPS = 24
+"""Places of a roof that can be pointed at."""
+BEYOND = 1e4
+"""How far past the panel a roof goes on, for whoever zooms out."""
+
+Trace = dict[str, Any]
+
+
+def line_traces(mark: Line, frame: Frame, results: Results, places: Places) -> list[Trace]:
+    """A line through its records; arrow heads are a trace of their own, which the legend switches with it."""
+    places_of = placed(mark, frame, results)
+    if not places_of:
+        return []
+    x, y, found = map(list, zip(*places_of, strict=True))
+    size = MARKER_PX - 1 if mark.markers else 0
+    texts, sides = _texts(mark, found, x, y, [size / 2] * len(found), places)
+    made = _base(mark.label, mark.look) | {
+        "mode": "lines" + "+markers" * mark.markers + "+text" * bool(mark.text),
+        "x": x,
+        "y": y,
+        "line": {"color": COLOURS[mark.look.colour], "width": 2, "dash": DASHES[mark.look.dash]},
+        "marker": _marker(mark.look, size),
+        "text": texts,
+        "textposition": sides,
+        "hovertext": [told_by(mark, record, frame) for record in found],
+    }
+    return [made, _heads(mark, x, y, size)] if mark.arrow and len(found) > 1 else [made]
+
+
+def _heads(mark: Line, x: list[Any], y: list[Any], size: int) -> Trace:
+    """An arrow head before each point but the first, turned along the line."""
+    marker = {
+        "symbol": "arrow",
+        "angleref": "previous",
+        "size": [0, *[10] * (len(x) - 1)],
+        "standoff": size / 2,
+        "color": COLOURS[mark.look.colour],
+        "line": {"width": 0},
+        "opacity": 1,
+    }
+    made = _base(mark.label, mark.look) | {"mode": "markers", "x": x, "y": y, "marker": marker}
+    return made | {"showlegend": False, "hoverinfo": "skip"}
+
+
+def points_traces(mark: Points, frame: Frame, results: Results, places: Places) -> list[Trace]:
+    """A point for each record, the large ones below the small."""
+    places_of = sorted(placed(mark, frame, results), key=lambda each: -radius(mark, each[2]))
+    if not places_of:
+        return []
+    x, y, found = map(list, zip(*places_of, strict=True))
+    radii = [radius(mark, record) for record in found]
+    texts, sides = _texts(mark, found, x, y, radii, places)
+    marker = _marker(mark.look, MARKER_PX + 1)
+    if mark.area:
+        # diameters, since a legend shows plotly's own areas as specks
+        marker |= {"size": [2 * each for each in radii], "opacity": 0.85 * marker["opacity"]}
+    return [
+        _base(mark.label, mark.look)
+        | {
+            "mode": "markers" + "+text" * bool(mark.text),
+            "x": x,
+            "y": y,
+            "marker": marker,
+            "text": texts,
+            "textposition": sides,
+            "hovertext": [told_by(mark, record, frame) for record in found],
+        }
+    ]
+
+
+def radius(mark: Line | Points, record: dict[str, Any]) -> float:
+    """Of a record's marker, in pixels."""
+    if isinstance(mark, Line) or not mark.area:
+        return MARKER_PX / 2
+    return max(FULL_PX * sqrt(value(record, mark.area) or 0.0), LEAST_PX) / 2
+
+
+def roof_traces(mark: Roof, frame: Frame, results: Results) -> list[Trace]:
+    """Both ceilings as one line with its corner, and places along it that can be pointed at."""
+    slope, flat = number_at(results, mark.slope), number_at(results, mark.flat)
+    if not slope or not flat:
+        return []
+    x_axis, y_axis = frame.panel.x, frame.panel.y
+    places = sorted({*_spread(x_axis, *frame.ends["x"]), flat / slope / x_axis.unit})
+    heights = [min(slope * at * x_axis.unit, flat) / y_axis.unit for at in places]
+    told_beside = [f"{safe(label)}: {safe(text)}" for label, text in mark.shown]
+    return [
+        _base(mark.label, mark.look)
+        | {
+            "mode": "lines",
+            "x": places,
+            "y": heights,
+            "line": {
+                "color": COLOURS[mark.look.colour],
+                "width": 2.2 if mark.look.dash == "solid" else 1.7,
+                "dash": DASHES[mark.look.dash],
+            },
+            "hovertext": [
+                "<br>".join([f"<b>{safe(mark.label)}</b>", *told_beside, *_at(frame, at, height)])
+                for at, height in zip(places, heights, strict=True)
+            ],
+        }
+    ]
+
+
+def _spread(axis: Axis, low: float, high: float) -> list[float]:
+    """Places from ``low`` to ``high``, evenly on the axis, and one far out at either side."""
+    parts = [step / ROOF_STEPS for step in range(ROOF_STEPS + 1)]
+    if axis.scale == "log":
+        return [low / BEYOND, *(low * (high / low) ** part for part in parts), high * BEYOND]
+    return [0.0, *(low + (high - low) * part for part in parts if low + (high - low) * part > 0), high * BEYOND]
+
+
+def told_by(mark: Line | Points | Cells | Bars, record: dict[str, Any], frame: Frame) -> str:
+    """What pointing at a record tells: its text and its mark, every line that the mark shows, and its place."""
+    text = fmt.shown(value(record, mark.text), mark.kind) if not isinstance(mark, Bars) and mark.text else ""
+    name = fmt.shown(value(record, mark.name), "text") if isinstance(mark, Bars) else ""
+    label = "" if isinstance(mark, Cells) else mark.label
+    head = "  ·  ".join(safe(part) for part in (name, text, label) if part)
+    lines = [f"<b>{head}</b>"] if head else []
+    lines += [f"{safe(each.label)}: {safe(fmt.shown(value(record, each.key), each.kind))}" for each in mark.shown]
+    return "<br>".join([*lines, *_own_place(mark, record, frame)])
+
+
+def _own_place(mark: Line | Points | Cells | Bars, record: dict[str, Any], frame: Frame) -> list[str]:
+    """The values along both axes, but for those among the mark's lines already."""
+    if isinstance(mark, Bars):
+        shown = Shown(frame.panel.x.label, mark.value, mark.kind)
+        return [f"{safe(named(shown.label, fmt.shown(value(record, shown.key), shown.kind), unit=False))}"]
+    already = {each.key for each in mark.shown}
+    lines = []
+    for direction in DIRECTIONS:
+        axis, key = frame.axis(direction), mark_key(mark, direction)
+        if key not in already:
+            own = value(record, key)
+            text = fmt.shown(own, axis.kind) if axis.scale == "category" else told(axis, own / axis.unit)
+            lines.append(safe(named(axis.label, text)))
+    return lines
+
+
+def _at(frame: Frame, x: float, y: float) -> list[str]:
+    """The place of a point that is no record's: four digits."""
+    return [
+        safe(named(axis.label, fmt.number(float(f"{at:.4g}")))) for axis, at in ((frame.panel.x, x), (frame.panel.y, y))
+    ]
+
+
+def named(label: str, text: str, unit: bool = True) -> str:
+    """A value behind its axis' label, the label's unit behind the value: ``intensity: 295 FLOP/B``."""
+    name, _, after = label.rpartition(", ")
+    if not name:
+        return f"{label}: {text}" if label else text
+    return f"{name}: {text} {after}" if unit else f"{name}: {text}"
+
+
+def placed(mark: Line | Points | Cells, frame: Frame, results: Results) -> list[tuple[float, float, dict[str, Any]]]:
+    """The records of a mark that have a place, and the place in the axes' units."""
+    found = []
+    for record in drawn(results, mark):
+        x, y = frame.position("x", value(record, mark.x)), frame.position("y", value(record, mark.y))
+        if x is not None and y is not None:
+            found.append((x, y, record))
+    return found
+
+
+def _texts(
+    mark: Line | Points,
+    found: Sequence[dict[str, Any]],
+    x: list[Any],
+    y: list[Any],
+    radii: Sequence[float],
+    places: Places,
+) -> tuple[list[str], list[str]]:
+    """The texts that have room beside their points, and the sides they stand at."""
+    if not mark.text:
+        return [], []
+    texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
+    first: Sequence[tuple[str, ...]] = places.along_line(x, y) if isinstance(mark, Line) else [()] * len(x)
+    sides = [places.beside(*each) for each in zip(x, y, texts, radii, first, strict=True)]
+    kept = [safe(text) if side else "" for text, side in zip(texts, sides, strict=True)]
+    return kept, [side or "top center" for side in sides]
+
+
+def _base(label: str, look: Look) -> Trace:
+    return {
+        "type": "scatter",
+        "name": safe(label),
+        "legendgroup": f"{label}/{look.colour}/{look.marker}/{look.dash}",
+        "showlegend": bool(label),
+        "hoverinfo": "text",
+        "textfont": {"size": TEXT_PX, "color": INK},
+        "opacity": 1,
+    }
+
+
+def _marker(look: Look, size: float) -> dict[str, Any]:
+    colour = COLOURS[look.colour]
+    line = {"width": 1.6, "color": colour} if look.hollow else {"width": 0.8, "color": "white"}
+    return {
+        "symbol": MARKERS[look.marker] + "-open" * look.hollow,
+        "size": size,
+        "color": colour,
+        "line": line,
+        "opacity": FAINT if look.faint else 1.0,
+    }

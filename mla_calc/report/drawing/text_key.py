@@ -1,0 +1,166 @@
+"""The key of a chart in text: a character for every series or record, so that none is told by its colour alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Any
+
+from .. import format as fmt
+from ..chart import Bars, Cells, Colour, Line, Mark, Marker, Points, Roof, Rule
+from ..chart_data import number_at, value
+from .text_marks import SHADES, colour_of
+from .text_sheet import Scene
+
+MOST_NAMED = 12
+"""Points of one mark that get a letter each."""
+CROWD: dict[Marker, str] = {
+    "circle": "o", "square": "#", "triangle": "^", "diamond": "%", "plus": "+", "cross": "x", "star": "*",
+}  # fmt: skip
+"""What more points than that share, by their marker."""
+SAMPLES = {"solid": "\u2500\u2500", "dashed": "\u2574\u2574", "dotted": "\u00b7\u00b7"}
+"""What a line looks like."""
+AREA = re.compile(r"\s*[,;:(]\s*area\b.*$")
+"""The part of a label that tells of areas, which characters do not have."""
+
+
+Part = tuple[str, Colour]
+"""A text and its colour."""
+GAP: Part = ("  ", "ink")
+"""Between two items of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of a key: what stands in the chart, its colour, and its name."""
+
+    sign: str
+    name: str
+    colour: Colour
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The entries of one mark, under its label where they have names of their own."""
+
+    heading: str
+    entries: tuple[Entry, ...]
+
+
+def key(scene: Scene) -> tuple[dict[int, list[str]], list[Group]]:
+    """The characters of each mark's records by the mark's place in the panel, and the groups of the key.
+
+    Capital letters are points, small letters lines, digits roofs. Where they run out they start again. A mark without
+    a label is the same thing elsewhere as the one before it that looks alike but for colour, and has its characters.
+    """
+    pools = (_characters(ascii_uppercase + ascii_lowercase), _characters(ascii_lowercase), _characters(digits[1:]))
+    symbols: dict[int, list[str]] = {}
+    groups: list[Group] = []
+    alike: dict[Any, list[str]] = {}
+    for index, mark in enumerate(scene.panel.marks):
+        known = None if getattr(mark, "label", "") else alike.get(_shape(mark))
+        signs, group = (known, Group("", ())) if known else _of(mark, scene, *pools)
+        symbols[index] = alike[_shape(mark)] = signs
+        if group.entries:
+            groups.append(group)
+    return symbols, groups
+
+
+def _shape(mark: Mark) -> Any:
+    """What a mark looks like without its colour."""
+    look = getattr(mark, "look", None)
+    return type(mark), look and replace(look, colour="ink")
+
+
+def _characters(pool: str) -> Iterator[str]:
+    while True:
+        yield from pool
+
+
+def _of(
+    mark: Mark, scene: Scene, capitals: Iterator[str], small: Iterator[str], numbers: Iterator[str]
+) -> tuple[list[str], Group]:
+    if isinstance(mark, Points):
+        return _points(mark, scene, capitals)
+    if isinstance(mark, Line | Bars):
+        if not scene.drawn(mark):
+            return [], Group("", ())
+        sign = next(capitals if isinstance(mark, Bars) else small)
+        return [sign], _single(sign, mark.label, mark)
+    if isinstance(mark, Roof):
+        if not number_at(scene.results, mark.slope) or not number_at(scene.results, mark.flat):
+            return [], Group("", ())
+        sign = next(numbers)
+        return [sign], _single(f"{sign} {SAMPLES[mark.look.dash]}", mark.label, mark)
+    if isinstance(mark, Rule) and mark.label and number_at(scene.results, mark.path) is not None:
+        return [], _single(SAMPLES[mark.look.dash], mark.label, mark)
+    if isinstance(mark, Cells):
+        return [], Group("", (Entry(SHADES["below"], mark.below, "blue"), Entry(SHADES["above"], mark.above, "orange")))
+    return [], Group("", ())
+
+
+def _single(sign: str, label: str, mark: Line | Roof | Rule | Bars) -> Group:
+    return Group("", (Entry(sign, label, colour_of(mark)),) if label else ())
+
+
+def _points(mark: Points, scene: Scene, capitals: Iterator[str]) -> tuple[list[str], Group]:
+    found = scene.drawn(mark)
+    label = AREA.sub("", mark.label)
+    if not found:
+        return [], Group("", ())
+    if mark.text and len(found) <= MOST_NAMED:
+        entries = tuple(
+            Entry(next(capitals), fmt.shown(value(record, mark.text), mark.kind), colour_of(mark)) for record in found
+        )
+        return [entry.sign for entry in entries], Group(label, entries)
+    sign = CROWD[mark.look.marker] if len(found) > MOST_NAMED else next(capitals)
+    return [sign], Group("", (Entry(sign, label, colour_of(mark)),) if label else ())
+
+
+def wrapped(groups: Sequence[Group], width: int, most: int) -> list[list[Part]]:
+    """The key as lines of coloured parts, at most ``width`` columns wide and ``most`` lines long.
+
+    Each group begins a line where there is room for that; what has no room at the end is counted.
+    """
+    lines = _flowed(groups, width, True)
+    if len(lines) > most:
+        lines = _flowed(groups, width, False)
+    kept = lines if len(lines) <= most else lines[: max(0, most - 1)]
+    left = sum(map(len, lines[len(kept) :]))
+    spread = [[part for place, item in enumerate(line) for part in ([GAP] * (place > 0) + item)] for line in kept]
+    if left:
+        spread.append([(f"... and {left} more"[:width], "soft")])
+    return spread[:most]
+
+
+def _flowed(groups: Sequence[Group], width: int, apart: bool) -> list[list[list[Part]]]:
+    """Lines of items of parts."""
+    lines: list[list[list[Part]]] = []
+    used, before = width, ""
+    for group in groups:
+        for place, entry in enumerate(group.entries):
+            heading = [_ink(group.heading + ": ")] if group.heading and place == 0 else []
+            item = _cut([*heading, (entry.sign, entry.colour), _ink(" " + entry.name)], width)
+            length = sum(len(text) for text, _ in item)
+            if used + len(GAP[0]) + length > width or (apart and place == 0 and (group.heading or before)):
+                lines.append([])
+                used = -len(GAP[0])
+            lines[-1].append(item)
+            used += len(GAP[0]) + length
+        before = group.heading
+    return lines
+
+
+def _ink(text: str) -> Part:
+    return text, "ink"
+
+
+def _cut(piece: list[Part], width: int) -> list[Part]:
+    """A piece that is wider than a line, cut at its end."""
+    parts: list[Part] = []
+    for text, colour in piece:
+        room = width - sum(len(part) for part, _ in parts)
+        parts.append((text if len(text) <= room else (text[: max(0, room - 3)] + "...")[:room], colour))
+    return parts

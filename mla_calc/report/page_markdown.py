@@ -1,0 +1,143 @@
+"""A page of several answers as GitHub-flavoured Markdown; its figures are files beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from .explain import explained
+from .page import ENDINGS, SUMMARY, Page, Part, Section
+from .record import Report, Table
+from .render import cells, numeric_columns
+from .write import replacing
+
+FIGURE_SUFFIX = ".svg"
+
+
+def write_markdown(page: Page, output: Path) -> None:
+    """Write the page to ``output``, and its figures as ``STEM-NAME.svg`` beside it, each whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    from .drawing.picture import save_picture
+
+    for _, part, report in page.answers():
+        if part.chart is not None:
+            with replacing(output.with_name(figure_name(output.stem, part))) as path:
+                save_picture(part.chart, report.results, path, FIGURE_SUFFIX.lstrip("."), "slide")
+    with replacing(output) as path:
+        path.write_text(to_markdown(page, output.stem), encoding="utf-8")
+
+
+def figure_name(stem: str, part: Part) -> str:
+    """The file of a part's figure, beside a page called ``stem``."""
+    return f"{stem}-{part.name}{FIGURE_SUFFIX}"
+
+
+def to_markdown(page: Page, stem: str | None = None) -> str:
+    """The page as Markdown. ``stem``: of the files that its figures are in; ``None``: it has no figures."""
+    parts = [f"# {text(page.title)}", text(page.subtitle), text(page.date or ""), *_opening(page)]
+    heads = page.heads()
+    for section in page.sections:
+        parts += [*_heading(section.name, section.title), text(section.text)]
+        parts += [
+            piece for part in section.parts for piece in _part(part, heads.get((section.name, part.name), []), stem)
+        ]
+    for name, title in ENDINGS:
+        parts += [*_heading(name, title), *_ENDING[name](page)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_MARKUP = re.compile(r"(https?://[\w./~%#?=+-]+)|([\\`*_\[\]<>|~#&])")
+
+
+def text(words: str) -> str:
+    """A text in which no character is markup, on one line; an address stays one."""
+    return _MARKUP.sub(lambda match: match[1] or f"\\{match[2]}", " ".join(words.split()))
+
+
+def code(words: str) -> str:
+    """A text as code, on one line, whatever backticks it holds."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", words)), default=0))
+    space = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{space}{' '.join(words.splitlines())}{space}{fence}"
+
+
+def _heading(name: str, title: str) -> list[str]:
+    return [f'<a id="{name}"></a>', f"## {text(title)}"]
+
+
+def _opening(page: Page) -> list[str]:
+    contents = [f"{place}. [{text(title)}](#{name})" for place, (name, title) in enumerate(page.contents(), 1)]
+    figures = [f"| {text(item.label)} | {text(shown)} |" for item, shown in page.figures()]
+    table = ["| | |", "| --- | ---: |", *figures] if figures else []
+    said = [
+        f"- [{text(item.title)}](#{item.name}){f' ({text(about)})' if about else ''}. {text(sentence)}"
+        for item, about, sentence in page.summary()
+    ]
+    return ["\n".join(contents), *_heading("summary", SUMMARY), "\n".join(table), "\n".join(said)]
+
+
+def _part(part: Part, head: list[str], stem: str | None) -> list[str]:
+    report = part.shown()
+    found = [f"### {text(part.text)}" if part.text else ""]
+    if report is not None and part.tables:
+        found += [*map(text, head), *_tables(report), text(report.sentence)]
+    if part.chart is not None and stem is not None:
+        found.append(f"![{text(part.chart.title)}]({figure_name(stem, part).replace(' ', '%20')})")
+    if part.reason:
+        found.append(f"> **Left out:** {text(part.reason)}")
+    if part.command:
+        found.append(code(part.command))
+    return found
+
+
+def _tables(report: Report) -> list[str]:
+    found = []
+    for table in report.tables:
+        found += [f"**{text(table.caption)}**" if table.caption else "", _table(table, report)]
+    return found
+
+
+def _table(table: Table, report: Report) -> str:
+    numeric = numeric_columns(table)
+    rule = ["---:" if index in numeric else "---" for index in range(len(table.headers))]
+    lines = [[*map(text, table.headers)], rule, *([*map(text, row)] for row in cells(table, report))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _explanations(page: Page) -> list[str]:
+    found = []
+    for section, part, report in page.explanations():
+        items = [
+            f"- {code(item['key'])} = {item['value']}: {code(item['formula'])} = {code(item['numbers'])}"
+            f" ({text(item['cite'])})"
+            for item in explained(report)
+        ]
+        about = f"{section.title}: {part.text}" if part.text else section.title
+        found += [f"### {text(about)}", code(f"{part.command} --explain"), "\n".join(items)]
+    return found
+
+
+def _notes(page: Page) -> list[str]:
+    return ["\n".join(f"- {text(note)} ({_links(sections)})" for note, sections in page.notes())]
+
+
+def _links(sections: Iterable[Section]) -> str:
+    return ", ".join(f"[{text(section.title.lower())}](#{section.name})" for section in sections)
+
+
+def _sources(page: Page) -> list[str]:
+    lists = ["\n".join(f"- {text(item)}" for item in items) for items in (page.sources(), page.inputs_read())]
+    return [lists[0], "### Where each input was read", lists[1]]
+
+
+def _versions(page: Page) -> list[str]:
+    rows = [f"| {text(item.what)} | {text(item.version)} | {text(item.date or '-')} |" for item in page.versions]
+    table = "\n".join(["| what | version | date |", "| --- | --- | --- |", *rows])
+    return [table, "This page is made again, byte for byte, by:", code(page.command)]
+
+
+_ENDING = {"explanations": _explanations, "notes": _notes, "sources": _sources, "versions": _versions}

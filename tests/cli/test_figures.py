@@ -1,0 +1,283 @@
+"""``--output`` with a figure's suffix: what is drawn is what the JSON of the same command line holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mla_calc.report.chart import Bars, Cells, Chart, Line, Points, Roof, Rule, Zones
+from mla_calc.report.chart_data import drawn, number_at, value
+from mla_calc.report.record import Report
+
+Run = Callable[..., Any]
+
+CACHE = "cache --model dsv3 --vs llama3-70b"
+INTENSITY = "intensity --model dsv3 --gpu h100 --vs llama3-70b --queries 1,2"
+CROSSOVER = "crossover --model dsv3 --gpu h200"
+CAPACITY = "capacity --model dsv3 --gpu h200 --gpus 16 --search --context 32k"
+ADDED = {"cache": "--by-tp", "crossover": "--map"}
+"""Options that put what a figure draws into the JSON, where it is not there anyway."""
+LINES = [
+    CACHE,
+    "cache --model dsv32 --vs llama3-70b,kimi-k2 --tp 1,4,16 --cache-form expanded",
+    "cache --model llama3-70b",
+    INTENSITY,
+    "intensity --model dsv32 --sparse --context 4k,64k",
+    "intensity --model llama3-70b --gpu h100",
+    CROSSOVER,
+    "crossover --model dsv3 --tp 1,8",
+    "crossover --model dsv32 --gpu h100 --sparse --batch 8 --context 4k:16k:x2",
+    CAPACITY,
+    "capacity --model dsv3 --gpu h100 --gpus 1 --search",
+    "capacity --model dsv3 --cache-budget 40GiB --tp 8",
+]
+FIGURES = [CACHE, INTENSITY, CROSSOVER, CAPACITY]
+
+
+def command(line: str) -> str:
+    return line.split()[0]
+
+
+def drawing(line: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[Chart, Any]:
+    """The chart that a command line draws, and the results that it is drawn from."""
+    seen: list[Report] = []
+    with monkeypatch.context() as patched:
+        patched.setattr("mla_calc.cli.command.emit", lambda report, *_: seen.append(report))
+        assert cli(f"{line} --output figure.svg").code == 0
+    assert seen[0].chart is not None
+    return seen[0].chart, seen[0].results
+
+
+def as_json(line: str, cli: Run) -> Any:
+    answer = cli(f"{line} {ADDED.get(command(line), '')} --format json")
+    assert answer.code == 0, answer.err
+    return answer.results
+
+
+def marks(chart: Chart, kind: type[Any]) -> list[Any]:
+    return [mark for panel in chart.panels for mark in panel.marks if isinstance(mark, kind)]
+
+
+def numbers(chart: Chart, results: Any) -> Iterator[float]:
+    """Every number that the chart places, writes or tells."""
+    for panel in chart.panels:
+        for mark in panel.marks:
+            if isinstance(mark, Rule):
+                found = number_at(results, mark.path)
+                assert found is not None
+                yield found
+                continue
+            assert not isinstance(mark, Roof | Zones)
+            records = drawn(results, mark)
+            assert records, mark
+            for record in records:
+                yield from (each for each in _values(mark, record) if isinstance(each, int | float))
+
+
+def _values(mark: Line | Points | Cells | Bars, record: dict[str, Any]) -> list[Any]:
+    keys = [mark.value] if isinstance(mark, Bars) else [mark.x, mark.y]
+    keys += [mark.value] if isinstance(mark, Cells) else []
+    keys += [] if isinstance(mark, Bars) or not mark.text else [mark.text]
+    return [value(record, key) for key in (*keys, *(shown.key for shown in mark.shown))]
+
+
+def leaves(results: Any) -> Iterator[Any]:
+    if isinstance(results, dict | list):
+        for child in results.values() if isinstance(results, dict) else results:
+            yield from leaves(child)
+    else:
+        yield results
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_number_drawn_is_in_the_json(line: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, results = drawing(line, cli, monkeypatch)
+    told = as_json(line, cli)
+    listed = list(numbers(chart, results))
+    assert listed == list(numbers(chart, told))
+    assert set(listed) <= {leaf for leaf in leaves(told) if isinstance(leaf, int | float)}
+
+
+@pytest.mark.parametrize("line", FIGURES)
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG\r\n\x1a\n"), ("pdf", b"%PDF-"), ("svg", b"<?xml")])
+def test_a_figure_is_written(line: str, suffix: str, start: bytes, cli: Run, tmp_path: Path) -> None:
+    output = tmp_path / f"figure.{suffix}"
+    answer = cli(f"{line} --output {output}")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert output.read_bytes().startswith(start)
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+
+
+@pytest.mark.parametrize("line", FIGURES)
+def test_the_same_input_gives_the_same_svg(line: str, cli: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.svg", tmp_path / "second.svg"
+    for output in (first, second):
+        assert cli(f"{line} --size column --output {output}").code == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_column_is_narrower_than_a_slide(cli: Run, tmp_path: Path) -> None:
+    """By the first numbers of the SVG's own view: 12.8 and 3.5 inches of 72 points."""
+    widths = {}
+    for size in ("slide", "column"):
+        output = tmp_path / f"{size}.svg"
+        assert cli(f"{INTENSITY} --size {size} --output {output}").code == 0
+        widths[size] = float(output.read_text(encoding="utf-8").split('viewBox="0 0 ')[1].split()[0])
+    assert widths == {"slide": pytest.approx(921.6), "column": pytest.approx(252)}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{CACHE} --size poster --output a.png", "--size poster: one of slide, column is accepted"),
+        (f"{CACHE} --size column", "--size is of a picture: give --output a file that ends in .png, .svg, .pdf"),
+        (f"{CACHE} --size column --output a.json", "--size is of a picture"),
+        (f"{CACHE} --size column --format json --output a.png", "--size is of a picture"),
+        ("flops --model dsv3 --output a.png", "--output a.png: `flops` draws no figure; use .json, .csv"),
+        ("workspace --model dsv3 --output a.SVG", "--output a.SVG: `workspace` draws no figure"),
+        ("flops --model dsv3 --size slide", "No such option: --size"),
+        (f"{CACHE} --by-tp --context 4k,8k", "--context takes one value here; 2 are given"),
+        (f"{CACHE} --batch 1,2 --output a.png", "--batch takes one value here; 2 are given"),
+        ("crossover --model dsv3 --tp 1,2 --batch 1,8 --output a.png", "a figure has room for 3 maps; 4 pairs"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_error(
+    line: str, message: str, cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = cli(line)
+    assert answer.code == 2
+    assert answer.out == ""
+    first, *hints = answer.err.splitlines()
+    assert message.replace("'", "") in first.replace("'", "")
+    assert len(hints) <= 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cache_bytes_and_the_break_even(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """61 layers of 576 values and 80 of 2 x 8 heads of 128, both in bf16; 327,680 / 70,272 = 4.663."""
+    chart, results = drawing(CACHE, cli, monkeypatch)
+    bars = {value(record, bar.name): value(record, bar.value) for bar in marks(chart, Bars)
+            for record in drawn(results, bar)}  # fmt: skip
+    assert bars == {
+        "DeepSeek-V3, latent": 61 * 576 * 2,
+        "DeepSeek-V3, expanded": 61 * 128 * (128 + 64 + 128) * 2,
+        "Llama-3-70B": 80 * 2 * 8 * 128 * 2,
+    }
+    assert [number_at(results, rule.path) for rule in marks(chart, Rule)] == [pytest.approx(4.66, abs=0.005)]
+    cluster = {line.label: [value(record, line.y) for record in drawn(results, line)]
+               for line in marks(chart, Line) if line.y.startswith("cluster")}  # fmt: skip
+    assert cluster["DeepSeek-V3, latent"] == [70272 * tp for tp in (1, 2, 4, 8, 16)]
+    assert cluster["Llama-3-70B"] == [327680, 327680, 327680, 327680, 2 * 327680]  # 8 heads, then copies
+
+
+def test_a_rank_of_the_expanded_form(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads of an expanded cache shard, the latent does not."""
+    chart, results = drawing("cache --model dsv3 --tp 1:128:x2", cli, monkeypatch)
+    rank = {line.label: [value(record, line.y) for record in drawn(results, line)]
+            for line in marks(chart, Line) if line.y.startswith("per_rank")}  # fmt: skip
+    assert rank["DeepSeek-V3, latent"] == [70272] * 8
+    assert rank["DeepSeek-V3, expanded"] == [4997120 // 2**power for power in range(8)]
+
+
+def test_intensity_and_the_ridge(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 x 128 x (576 + 512) / 1,152 at TP 1; 989.4e12 / 3.35e12. A GQA group of 8 does 8 FLOP per byte."""
+    chart, results = drawing(INTENSITY, cli, monkeypatch)
+    assert [number_at(results, rule.path) for rule in marks(chart, Rule)] == [pytest.approx(295.3, abs=0.05)]
+    lines = {line.label: [value(record, line.y) for record in drawn(results, line)] for line in marks(chart, Line)}
+    assert lines["DeepSeek-V3, 1 query"][0] == pytest.approx(241.8, abs=0.05)
+    assert lines["DeepSeek-V3, 2 queries"] == [pytest.approx(2 * at) for at in lines["DeepSeek-V3, 1 query"]]
+    assert lines["Llama-3-70B, 1 query"] == [8, 8, 8, 8, 4]
+
+
+def test_the_boundary_by_flops_tends_to_its_limit(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """131,072 / 768 = 170.67, so that naive wins from 171 on; at S: 768 (2 Q S - Q (Q - 1)) > 262,144 (S - Q)."""
+    line = "crossover --model dsv3 --context 1k:1024k:x2"
+    chart, results = drawing(line, cli, monkeypatch)
+    (boundary,) = marks(chart, Line)
+    found = {record["context"]: record["flop_queries"] for record in drawn(results, boundary)}
+    assert found[1024 * 1024] == 171
+    for context, queries in found.items():
+        wins = [768 * (2 * q * context - q * (q - 1)) > 262_144 * (context - q) for q in (queries - 1, queries)]
+        assert wins == [False, True]
+
+
+def test_cells_of_the_map(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides of the boundary by bound, and more queries than keys have no cell."""
+    chart, results = drawing("crossover --model dsv3 --gpu h100 --context 512,4k", cli, monkeypatch)
+    (cells,) = marks(chart, Cells)
+    shown = drawn(results, cells)
+    assert [record["queries"] for record in shown if record["context"] == 512] == [2**power for power in range(10)]
+    boundary = {record["context"]: record["bound_queries"] for record in results["map_boundary"]}
+    for record in shown:
+        assert record["naive_over_absorbed"] == record["naive_bound_s"] / record["absorbed_bound_s"]
+        assert record["by"] == max(record["naive_over_absorbed"], 1 / record["naive_over_absorbed"])
+        assert (record["naive_over_absorbed"] < 1) == (record["queries"] >= boundary[record["context"]])
+
+
+def test_what_is_drawn_on_the_map(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU that was measured: its crossovers with their spread, the estimates, and vLLM's thresholds."""
+    chart, results = drawing(CROSSOVER, cli, monkeypatch)
+    assert sorted(number_at(results, rule.path) for rule in marks(chart, Rule)) == [1, 128, 512]
+    assert {line.label for line in marks(chart, Line)} == {
+        "naive from, by FLOPs", "by bound", "by estimate", "measured",
+    }  # fmt: skip
+    (measured,) = [line for line in marks(chart, Line) if line.label == "measured"]
+    recorded = {record["context"]: record["queries"] for record in results["measured"]
+                if record["naive"] == "naive"}  # fmt: skip
+    assert {record["context"]: record["queries"] for record in drawn(results, measured)} == recorded
+    assert {points.y for points in marks(chart, Points)} == {"low", "high"}
+    assert "8,192 prefix tokens" in chart.caption
+
+
+def test_memory_of_a_gpu_adds_up(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stacked is the memory that the driver reports, to the byte, in every layout where something fits."""
+    chart, results = drawing(CAPACITY, cli, monkeypatch)
+    memory = [bar for bar in marks(chart, Bars) if bar.name == "name"]
+    totals: dict[str, int] = {}
+    for bar in memory:
+        for record in drawn(results, bar):
+            totals[record["name"]] = totals.get(record["name"], 0) + value(record, bar.value)
+    (rule,) = marks(chart, Rule)
+    assert set(totals.values()) == {number_at(results, rule.path)} == {143_156 * 2**20}
+    assert [record["unique_tokens"] for record in results["best"]] == [
+        layout["unique_tokens"] for layout in results["layouts"][: len(results["best"])]
+    ]
+    first = results["best"][0]
+    assert first["name"] == "TP 16, DCP 16"
+    assert first["unique_tokens"] == first["cache_bytes"] // (61 * 576 * 2) * 16
+    assert first["requests"] == results["requests"]
+
+
+@pytest.mark.parametrize("line", FIGURES)
+def test_titles_and_captions_name_what_is_drawn(line: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing(line, cli, monkeypatch)
+    text = f"{chart.title} {chart.caption}"
+    assert "DeepSeek-V3" in text
+    assert "bf16" in text
+    if "--gpu " in line:
+        assert "NVIDIA H" in text
+    if command(line) in ("intensity", "crossover"):
+        assert "dense" in text
+    assert all(panel.x.label for panel in chart.panels)
+
+
+def test_added_rows_are_the_csv(cli: Run) -> None:
+    rows = cli(f"{CACHE} --by-tp --format csv").out.splitlines()
+    assert rows[0] == "name,cached,tp,bytes_per_token,per_rank_bytes_per_token,cluster_bytes_per_token"
+    assert len(rows) == 1 + 3 * 5
+    cells = cli("crossover --model dsv3 --map --format csv").out.splitlines()
+    assert cells[0].startswith("context,queries,tp,batch,absorbed_flop,naive_flop,")
+    assert len(cells) == 1 + 8 * 11
+
+
+def test_the_other_answers_are_as_they_were(cli: Run) -> None:
+    """Without the options no key is added, and the context is one."""
+    assert "by_tp" not in json.loads(cli(f"{CACHE} --format json").out)["results"]
+    document = json.loads(cli(f"{CROSSOVER} --format json").out)
+    assert not {"map", "map_boundary"} & set(document["results"])
+    assert document["inputs"]["context"] == [4096]

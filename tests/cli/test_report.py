@@ -1,0 +1,515 @@
+"""The page of `report`: its numbers are those of the commands it names; it is whole, safe and the same twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from mla_calc.cli.main import run
+from mla_calc.cli.report import page_of
+from mla_calc.data import preset_files
+from mla_calc.report.page import Page
+from mla_calc.report.page_html import inline_svg, to_html
+from mla_calc.report.page_markdown import code, text, to_markdown
+
+STEP = "--tp 8 -b 64 -s 32k --gpus 8"
+LINE = f"report --model dsv3 --gpu h200 {STEP}"
+SECTIONS = [
+    "summary",
+    "subject",
+    "cache",
+    "cost",
+    "roofline",
+    "intensity",
+    "crossover",
+    "dispatch",
+    "workspace",
+    "capacity",
+    "explanations",
+    "notes",
+    "sources",
+    "versions",
+]
+DEFAULTS: dict[str, Any] = {
+    "tp": "1",
+    "dp": None,
+    "gpus": None,
+    "batch": "1",
+    "queries": "1",
+    "context": "4096",
+    "dtype": "bf16",
+    "mma_dtype": "bf16",
+    "vs": None,
+    "engine": None,
+    "chunk": "512",
+    "sparse": False,
+    "weight_bytes": None,
+    "max_model_len": None,
+    "cache_budget": None,
+    "date": None,
+}
+HOSTILE = "A$x_$ --> <script>alert(1)</script> \\\"'&amp; `b` | [c](javascript:d)"
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: its elements, ids, links, and its tables as lists of texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.tables: list[list[list[str]]] = []
+        self.headings: list[str] = []
+        self.inside: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+        elif tag in ("h1", "h2"):
+            self.headings.append("")
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if "td" in self.inside[-2:] or "th" in self.inside[-2:]:
+            self.tables[-1][-1][-1] += data
+        if self.inside and self.inside[-1] in ("h1", "h2"):
+            self.headings[-1] += data
+
+    def values(self, name: str) -> list[str]:
+        return [value for key, value in self.attributes if key == name]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the same page as HTML, Markdown and JSON."""
+    folder = tmp_path_factory.mktemp("page")
+    for suffix in ("html", "md", "json"):
+        assert run([*shlex.split(LINE), "--output", str(folder / f"page.{suffix}")]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def document(made: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made / "page.json").read_text())
+    return found
+
+
+def answers(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for section in document["results"]["sections"]:
+        yield from section["answers"]
+
+
+def page(**asked: Any) -> Page:
+    return page_of(**(DEFAULTS | asked))
+
+
+def test_every_answer_is_what_its_command_line_answers(document: dict[str, Any], cli: Callable[..., Any]) -> None:
+    lines = [answer for answer in answers(document) if answer["command_line"]]
+    assert len(lines) >= 12
+    for answer in lines:
+        program, _, line = answer["command_line"].partition(" ")
+        assert program == "mla-calc"
+        alone = json.loads(cli(line, "--format", "json", "--explain").out)
+        for key in ("schema", "inputs", "results", "explanations"):
+            assert alone.get(key, []) == answer[key], (line, key)
+        assert set(alone["notes"]) <= set(document["notes"])
+        assert set(alone["sources"]) <= set(document["sources"])
+
+
+def test_tables_are_those_of_the_commands(made: Path, document: dict[str, Any], cli: Callable[..., Any]) -> None:
+    """Read back from the HTML, against the Markdown that the named commands print."""
+    shown = Reader((made / "page.html").read_text()).tables
+    figure_alone = ("crossover-map", "crossover-map-1")
+    for answer in answers(document):
+        if not answer["command_line"] or answer["name"] in figure_alone:
+            continue
+        printed = cli(answer["command_line"].removeprefix("mla-calc "), "--format", "markdown").out
+        tables = [
+            [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in block]
+            for block in (chunk.splitlines() for chunk in printed.split("\n\n") if chunk.startswith("|"))
+        ]
+        assert tables
+        for head, _, *rows in tables:
+            once = [row for at, row in enumerate(rows) if at == 0 or row != rows[at - 1]]
+            stripped = [[[cell.strip() for cell in row] for row in table] for table in shown]
+            assert [head, *(once if answer["name"].startswith("dispatch") else rows)] in stripped, head
+
+
+def test_summary_says_what_the_commands_say(made: Path, document: dict[str, Any]) -> None:
+    summary = document["results"]["summary"]
+    assert [item["section"] for item in summary] == ["cache", "cost", "intensity", "crossover", "dispatch", "capacity"]
+    by_section = {section["name"]: section["answers"][0] for section in document["results"]["sections"]}
+    assert all(item["sentence"] == by_section[item["section"]]["sentence"] for item in summary)
+    text_of = (made / "page.html").read_text()
+    # 61 layers of 576 bf16 values: 70,272 B a token, which 64 requests of 32,768 tokens store on each rank
+    assert 61 * 576 * 2 == 70272
+    assert "<b>68.6 KiB</b>" in text_of
+    assert f"<b>{64 * 32768 * 70272 / 2**30:.1f} GiB</b>" in text_of
+    # 16 heads of a rank do 2 * 16 * (512 + 64 + 512) FLOP over a row of 1,152 B
+    assert f"{2 * 16 * 1088 / 1152:.4g} FLOP per byte" in text_of
+
+
+def test_sections_stand_in_a_reviewers_order(made: Path) -> None:
+    read = Reader((made / "page.html").read_text())
+    ids = read.values("id")
+    assert [name for name in ids if name in SECTIONS] == SECTIONS
+    assert re.findall(r'<a id="(\w+)"></a>', (made / "page.md").read_text()) == SECTIONS
+    assert read.headings[0] == "DeepSeek-V3 on NVIDIA H200 SXM 141GB"
+
+
+def test_anchors_and_references_resolve(made: Path) -> None:
+    text_of = (made / "page.html").read_text()
+    read = Reader(text_of)
+    ids = read.values("id")
+    assert len(ids) == len(set(ids))
+    links = read.values("href") + read.values("xlink:href")
+    inner = {link[1:] for link in links if link.startswith("#")} | set(re.findall(r"url\(#([^)]+)\)", text_of))
+    assert len(inner) > len(SECTIONS)
+    assert inner <= set(ids)
+    assert all(link.startswith(("#", "data:")) for link in links)
+
+
+def test_html_is_self_contained(made: Path) -> None:
+    read = Reader((made / "page.html").read_text())
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(read.tags) - {"link"}
+    assert not [name for name, _ in read.attributes if name.startswith("on") or name in ("src", "srcset", "action")]
+    assert "default-src 'none'" in read.values("content")[0]
+    assert read.tags.count("svg") == 6  # cache, roofline, intensity, two maps, layouts
+
+
+def test_markdown_has_its_figures_beside_it(made: Path) -> None:
+    markdown = (made / "page.md").read_text()
+    figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
+    names = ["cache", "roofline", "intensity-by-tp", "crossover-map", "crossover-map-1", "layouts"]
+    assert figures == [f"page-{name}.svg" for name in names]
+    for name in figures:
+        assert ElementTree.parse(made / name).getroot().tag.endswith("svg")
+    links = set(re.findall(r"\]\(#([\w-]+)\)", markdown))
+    assert links <= set(re.findall(r'<a id="([\w-]+)"></a>', markdown))
+    assert not list(made.glob(".*"))
+
+
+def test_the_command_line_in_the_page_makes_it_again(
+    made: Path, document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(document["results"]["command_line"])[1:]) == 0
+    assert (tmp_path / "page.json").read_bytes() == (made / "page.json").read_bytes()
+    for suffix in ("html", "md"):
+        line = document["results"]["command_line"].replace("page.json", f"page.{suffix}")
+        assert run(shlex.split(line)[1:]) == 0
+    for file in made.iterdir():
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_no_date_but_the_one_given(cli: Callable[..., Any]) -> None:
+    line = "report --model minicpm3-4b --gpu h100 --format markdown"
+    assert "2031-02-03" not in cli(line).out
+    assert "\n\n2031-02-03\n\n" in cli(line, "--date", "2031-02-03").out
+
+
+def test_stdout_has_no_figure_in_markdown_and_all_in_html(cli: Callable[..., Any]) -> None:
+    line = "report --model minicpm3-4b --gpu h100 --format"
+    assert "![" not in cli(f"{line} markdown").out
+    assert cli(f"{line} html", "--output", "-").out.count("<svg ") == 4
+
+
+@pytest.mark.parametrize("name", [path.stem for path in preset_files("models")])
+def test_every_model_makes_a_page(name: str) -> None:
+    """Without figures, which take most of the time: each section answers, or says in a line why it does not."""
+    found = page(model=name, gpu="h100")
+    assert [section.name for section in found.sections] == SECTIONS[1:10]
+    parts = [part for section in found.sections for part in section.parts]
+    assert all(part.report is not None or part.reason for part in parts)
+    assert to_markdown(found, "page").count("**Left out:**") == sum(bool(part.reason) for part in parts)
+    cache, intensity = found.section("cache"), found.section("intensity")
+    assert cache is not None
+    assert cache.parts[0].chart is not None
+    assert intensity is not None
+    assert intensity.parts[-1].chart is not None
+
+
+def test_a_model_without_a_latent_leaves_sections_out() -> None:
+    found = page(model="llama3-70b", gpu="h100", tp="8")
+    reasons = {section.name: section.parts[0].reason for section in found.sections}
+    left_out = {name for name, reason in reasons.items() if reason}
+    assert left_out == {"cost", "roofline", "crossover", "dispatch", "workspace", "capacity"}
+    assert reasons["cost"].startswith("Llama-3-70B is GQA (no kv_lora_rank)")
+    assert "parameters Llama-3-70B has is not known" in reasons["capacity"]
+    assert [section.name for section, *_ in found.summary()] == ["cache", "intensity"]
+    shown = to_html(found)
+    assert shown.count('class="missing"') == len(left_out)
+    assert "DeepSeek-V3" in shown  # an MLA model stands beside
+
+
+def test_unknown_memory_leaves_capacity_out_unless_a_budget_is_given() -> None:
+    without = page(model="dsv3", gpu="h200-nvl", tp="8").section("capacity")
+    assert without is not None
+    assert "is not known" in without.parts[0].reason
+    found = page(model="dsv3", gpu="h200-nvl", tp="8", cache_budget="40GiB").section("capacity")
+    assert found is not None
+    report = found.parts[0].report
+    assert report is not None
+    assert isinstance(report.results, dict)
+    assert report.results["unique_tokens"] == (40 << 30) // 70272 // 64 * 64 or report.results["unique_tokens"] > 0
+
+
+def test_a_map_of_one_request_only_where_that_was_measured() -> None:
+    names = {
+        batch: [part.name for part in found.parts]
+        for batch in ("1", "64")
+        for found in (page(model="dsv3", gpu="h200", tp="8", batch=batch).section("crossover"),)
+        if found is not None
+    }
+    assert names == {
+        "1": ["crossover", "crossover-map"],
+        "64": ["crossover", "crossover-map", "crossover-map-1"],
+    }
+    on_h100 = page(model="dsv3", gpu="h100", tp="8", batch="64").section("crossover")
+    assert on_h100 is not None
+    assert [part.name for part in on_h100.parts] == ["crossover", "crossover-map"]
+
+
+def test_notes_and_sources_stand_once() -> None:
+    found = page(model="dsv3.2", gpu="h200", tp="8", sparse=True)
+    assert len(found.sources()) == len(set(found.sources()))
+    notes = [note for note, _ in found.notes()]
+    assert len(notes) == len(set(notes))
+    several = [sections for _, sections in found.notes() if len(sections) > 1]
+    assert several  # or there was nothing to merge
+    shown = to_markdown(found)
+    assert all(shown.count(f"\n- {text(note)} (") == 1 for note in notes)
+
+
+def test_versions_name_every_file_by_its_digest() -> None:
+    import hashlib
+
+    found = page(model="dsv3", gpu="h200", vs=["qwen3-32b"], engine=["vllm@0.29"])
+    by_file = {item.version.partition(", sha256 ")[0]: item for item in found.versions[1:]}
+    for kind, name in (
+        ("models", "deepseek-v3"),
+        ("models", "qwen3-32b"),
+        ("gpus", "h200-sxm-141gb"),
+        ("layouts", "bf16"),
+        ("engines", "vllm-0.29"),
+    ):
+        path = next(path for path in preset_files(kind) if path.stem == name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert digest.startswith(by_file[f"presets/{kind}/{name}.yaml"].version.rpartition(" ")[2])
+    assert len(by_file) == 5
+    assert by_file["presets/engines/vllm-0.29.yaml"].date == "released 2026-09-09"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A preset whose every text is an attack."""
+    own = next(path for path in preset_files("models") if path.stem == "minicpm3-4b").read_text()
+    path = tmp_path / "hostile.yaml"
+    lines = own.replace("name: MiniCPM3-4B", f'name: "{HOSTILE}"').replace(
+        "  - A dense model with tied embeddings; longrope.", f'  - "{HOSTILE}"'
+    )
+    path.write_text(lines.replace("aliases: [minicpm3]\n", "").replace("hf: [openbmb/MiniCPM3-4B]\n", ""))
+    return path
+
+
+def test_html_escapes_what_a_preset_says(hostile: Path) -> None:
+    found = page(model=str(hostile), gpu="h100")
+    shown = to_html(found)
+    read = Reader(shown)
+    assert "script" not in read.tags
+    assert not [name for name, _ in read.attributes if name.startswith("on")]
+    assert not [value for value in read.values("href") if value.startswith("javascript")]
+    assert "<script" not in shown
+    assert read.headings[0].startswith(found.title)
+    name = json.loads(f'"{HOSTILE}"')
+    assert found.title.startswith(name)
+    assert read.values("aria-label")[1].find(name) > 0
+
+
+def test_markdown_escapes_what_a_preset_says(hostile: Path) -> None:
+    shown = to_markdown(page(model=str(hostile), gpu="h100"), "page")
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown.replace("\\`", ""))
+    assert not re.search(r"(?<!\\)<(?!a id=|/a>)", outside)
+    assert not re.search(r"(?<!\\)\]\((?!#|page-)", outside)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("a_b * c", r"a\_b \* c"),
+        ("<b>", r"\<b\>"),
+        ("one\ntwo", "one two"),
+        ("see https://x.org/a_b#c (d_e)", r"see https://x.org/a_b#c (d\_e)"),
+    ],
+)
+def test_text_of_markdown(words: str, expected: str) -> None:
+    assert text(words) == expected
+
+
+def test_code_of_markdown_holds_backticks() -> None:
+    assert code("a ``b") == "```a ``b```"
+    assert code("`a") == "`` `a ``"
+
+
+def test_inline_svg_keeps_to_itself() -> None:
+    drawn = (
+        '<?xml version="1.0"?>\n<!DOCTYPE svg>\n<svg width="9pt" xmlns="http://www.w3.org/2000/svg">\n'
+        "<metadata><a href='http://x'/></metadata><defs><style type=\"text/css\">*{fill: red}</style></defs>"
+        '<path id="p" clip-path="url(#c)"/><path id="p"/><use xlink:href="#p"/></svg>\n'
+    )
+    assert inline_svg(drawn, "one-", 'a "b"') == (
+        '<svg id="one-svg" role="img" aria-label="a &quot;b&quot;" width="9pt" xmlns="http://www.w3.org/2000/svg">\n'
+        '<defs><style type="text/css">#one-svg * {fill: red}</style></defs>'
+        '<path id="one-p" clip-path="url(#one-c)"/><path id="one-p-2"/><use xlink:href="#one-p"/></svg>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--model nope --gpu h100", "no model preset is named 'nope'"),
+        ("--model dsv3 --gpu nope", "no GPU preset is named 'nope'"),
+        ("--model dsv3", "Missing option '--gpu'"),
+        ("--model dsv3 --gpu h100 --tp 3", "TP 3 does not divide the 128 heads of DeepSeek-V3"),
+        ("--model dsv3 --gpu h100 --tp 1,2", "--tp takes one value here"),
+        ("--model dsv3 --gpu h100 --context 1k,2k", "--context takes one value here"),
+        ("--model dsv3 --gpu h100 -q 5k", "--queries 5,120 is more than --context 4,096"),
+        ("--model dsv3 --gpu h100 --tp 8 --gpus 9", "does not divide --gpus 9"),
+        ("--model dsv3 --gpu h100 --tp 8 --dp 3 --gpus 8", "--gpus says 8"),
+        ("--model dsv3 --gpu h100 --vs nope", "no model preset is named 'nope'"),
+        ("--model dsv3 --gpu h100 --tp 128 --vs llama3-70b", "TP 128 does not divide the 64 heads of Llama-3-70B"),
+        ("--model dsv3 --gpu h100 --mma-dtype fp4", "has no fp4 peak"),
+        ("--model dsv3 --gpu h100 --dtype nope", "no layout preset is named 'nope'"),
+        ("--model dsv3 --gpu h100 --engine nope", "no engine preset is named 'nope'"),
+        ("--model dsv3 --gpu h100 --sparse", "--sparse: DeepSeek-V3 has no indexer"),
+        ("--model dsv3 --gpu h100 --weight-bytes 3", "--weight-bytes '3'"),
+        ("--model dsv3 --gpu h100 --cache-budget much", "--cache-budget"),
+        ("--model dsv3 --gpu h100 --chunk 0", "--chunk"),
+        ("--model dsv3 --gpu h100 --date yesterday", "--date 'yesterday'"),
+        ("--model dsv3 --gpu h100 --format table", "--format 'table': one of html, markdown, json is accepted"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_a_line(
+    options: str, message: str, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    answer = cli(f"report {options}", "--output", str(tmp_path / "page.html"))
+    assert answer.code == 2
+    assert message in answer.err
+    assert answer.err.startswith("mla-calc: ")
+    assert answer.err.count("\n") <= 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (None, "a page is written to a file"),
+        ("page.pdf", "the suffix .pdf names no format"),
+        ("no/page.md", "cannot be"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(
+    output: str | None, message: str, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    more = () if output is None else ("--output", str(tmp_path / output))
+    answer = cli("report --model dsv3 --gpu h100", *more)
+    assert (answer.code, answer.out) == (2, "")
+    assert message in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("chromium and chromedriver are not installed")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,900",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def test_opens_in_a_browser_without_error_or_request(browser: Any, made: Path) -> None:
+    address = (made / "page.html").as_uri()
+    browser.get("about:blank")
+    browser.get_log("performance")
+    browser.get_log("browser")
+    browser.get(address)
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    assert [url for url in asked if url != address and not url.startswith("data:")] == []
+    assert browser.get_log("browser") == []
+    heights = browser.execute_script(
+        "return [...document.querySelectorAll('figure svg')].map(each => each.getBoundingClientRect().height)"
+    )
+    assert len(heights) == 6
+    assert min(heights) > 300
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_no_width_makes_the_page_scroll_sideways(browser: Any, made: Path, width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get((made / "page.html").as_uri())
+    try:
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_are_legible(browser: Any, made: Path, scheme: str) -> None:
+    """Text against paper, by WCAG's contrast ratio: 4.5 is what it asks of small text."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get((made / "page.html").as_uri())
+    paper = _luminance(browser, "body", "backgroundColor")
+    assert (paper > 0.5) == (scheme == "light")
+    for selector in ("body", "a", ".soft", "small", "th", ".key span"):
+        bright, dark = sorted((_luminance(browser, selector, "color"), paper), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5, selector
+    assert _luminance(browser, ".picture", "backgroundColor") == pytest.approx(1.0)
+
+
+def _luminance(browser: Any, selector: str, key: str) -> float:
+    script = f"return getComputedStyle(document.querySelector('{selector}')).{key}"
+    channels = [int(each) / 255 for each in re.findall(r"\d+", browser.execute_script(script))[:3]]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import OptionList
+
+from mla_calc.explore.chart_view import ChartView
+from mla_calc.explore.dialogs import Choosing, Reading
+from mla_calc.explore.key_line import KeyLine
+from mla_calc.explore.knobs import KNOBS, Knob
+from mla_calc.explore.sheet_view import SheetView
+from mla_calc.explore.state import State
+from mla_calc.explore.tabs import TITLES
+
+from .running import H100, LARGE, SMALL, opened, press, run, screen_text, settle
+
+V32 = State(model="deepseek-v3.2", gpu="h100-sxm5-80gb", tp=8, batch=4, queries=2)
+ON = {
+    "model": "deepseek-v3",
+    "gpu": "h20-96gb",
+    "tp": 16,
+    "dp": 2,
+    "batch": 8,
+    "context": 8192,
+    "queries": 4,
+    "dtype": "bf16_padded640",
+    "mma_dtype": "fp16",
+    "sparse": True,
+    "over": "batch",
+}
+"""Where each knob of V32 is after its key."""
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_every_key_moves_its_knob_on_and_back(knob: Any) -> None:
+    async def test() -> None:
+        async with opened(V32) as (app, pilot):
+            await press(pilot, knob.key)
+            assert getattr(app.state, knob.name) == ON[knob.name]
+            assert app.state == replace(V32, **{knob.name: ON[knob.name]})
+            await press(pilot, knob.key.upper())
+            assert app.state == V32
+
+    run(test)
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_a_click_on_an_arrow_moves_and_on_the_value_opens(knob: Any) -> None:
+    async def test() -> None:
+        async with opened(V32) as (app, pilot):
+            widget = app.query_one(f"#knob-{knob.name}", Knob)
+            await pilot.click(widget, offset=(widget.size.width - 1, 0))
+            await settle(pilot)
+            assert getattr(app.state, knob.name) == ON[knob.name]
+            await pilot.click(widget, offset=(len(knob.label) + 1, 0))
+            await settle(pilot)
+            assert app.state == V32
+            await pilot.click(widget, offset=(len(knob.label) + 3, 0))
+            await settle(pilot)
+            if knob.name == "sparse":
+                assert app.state.sparse
+            elif isinstance(getattr(V32, knob.name), int):
+                assert widget.typing == ""
+            else:
+                assert isinstance(app.screen, Choosing)
+
+    run(test)
+
+
+@pytest.mark.parametrize("key", ["right", "up", "plus", "equals_sign"])
+def test_arrows_and_signs_move_the_knob_that_has_the_focus(key: str) -> None:
+    back = {"right": "left", "up": "down"}.get(key, "minus")
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            app.query_one("#knob-context").focus()
+            await press(pilot, key)
+            assert app.state.context == 8192
+            await press(pilot, back, back)
+            assert app.state.context == 2048
+
+    run(test)
+
+
+def test_the_wheel_turns_a_knob() -> None:
+    from textual import events
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            knob = app.query_one("#knob-batch", Knob)
+            for kind in (events.MouseScrollUp, events.MouseScrollUp, events.MouseScrollDown):
+                knob.post_message(kind(knob, 0, 0, 0, 0, 0, False, False, False))
+            await settle(pilot)
+            assert app.state.batch == 2
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("keys", "context"),
+    [("8 k enter", 8192), ("3 2 7 6 8 enter", 32768), ("1 2 backspace 6 k enter", 16384), ("enter 2 k enter", 2048)],
+)
+def test_a_number_is_typed(keys: str, context: int) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            app.query_one("#knob-context").focus()
+            await press(pilot, *keys.split())
+            assert app.state == replace(H100, context=context)  # `k` did not move the cache's layout
+
+    run(test)
+
+
+@pytest.mark.parametrize("keys", ["9 escape", "9 tab", "enter enter", "enter escape"])
+def test_what_is_not_ended_by_enter_is_dropped(keys: str) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            knob = app.query_one("#knob-context", Knob)
+            knob.focus()
+            await press(pilot, *keys.split())
+            assert app.state == H100
+            assert knob.typing is None
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("knob", "typed", "words"),
+    [
+        ("tp", "3", "TP 3 does not divide the 128 heads"),
+        ("queries", "8k", "more than the context of 4,096"),
+        ("batch", "0", "--batch 0: 1 to 8,192 is accepted"),
+        ("context", "9x", "a whole number is expected"),
+        ("dp", "4096", "32,768 GPUs"),
+    ],
+)
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_wrong_numbers_are_one_line_and_no_crash(knob: str, typed: str, words: str, size: tuple[int, int]) -> None:
+    async def test() -> None:
+        async with opened(size=size) as (app, pilot):
+            app.query_one(f"#knob-{knob}").focus()
+            await press(pilot, *typed, "enter")
+            assert [line for line in screen_text(app).splitlines()[-2:-1] if words in line and line[1] == "!"]
+            for key in "123456":
+                app.set_focus(None)
+                await press(pilot, key)
+            await press(pilot, "e")
+
+    run(test)
+
+
+def test_a_gpu_that_an_engine_does_not_know_is_a_note() -> None:
+    async def test() -> None:
+        async with opened(replace(H100, gpu="tpu-v5p"), LARGE) as (app, _):
+            found: Any = app.query_one("#engines", SheetView).found
+            assert "no ladder of vLLM" in found.message or any("no ladder of vLLM" in note for note in found.notes)
+            wrong: Any = app.query_one("#capacity", SheetView).found
+            assert wrong.message if hasattr(wrong, "message") else wrong.results
+
+    run(test)
+
+
+def test_keys_and_clicks_go_to_panels() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            for key, name in zip("123456", TITLES, strict=True):
+                app.set_focus(None)
+                await press(pilot, key)
+                assert [view.id for view in app.query(".panel.-shown")] == [name]
+            await press(pilot, "right_square_bracket")
+            assert app.active == "roofline"
+            await press(pilot, "left_square_bracket")
+            assert app.active == "engines"
+            await pilot.click("#tab-cache")
+            await settle(pilot)
+            assert app.active == "cache"
+            assert "latent, cached" in screen_text(app)
+
+    run(test)
+
+
+def test_all_panels_change_at_once_where_there_is_room() -> None:
+    async def test() -> None:
+        async with opened(size=LARGE) as (app, pilot):
+            assert len(app.query(".panel.-shown")) == 6
+            views: list[Any] = [*app.query(SheetView), *app.query(ChartView)]
+            before = {view.id: view.found.results for view in views}
+            await press(pilot, "c")
+            assert {view.id for view in views if view.found.results != before[view.id]} == set(TITLES)
+
+    run(test)
+
+
+def test_a_resize_goes_from_tabs_to_all_panels_and_back() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await pilot.resize_terminal(*LARGE)
+            await settle(pilot)
+            assert len(app.query(".panel.-shown")) == 6
+            await pilot.resize_terminal(*SMALL)
+            await settle(pilot)
+            assert len(app.query(".panel.-shown")) == 1
+            assert all(len(line) <= 80 for line in screen_text(app).splitlines())
+
+    run(test)
+
+
+def test_a_number_is_selected_and_explained() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await press(pilot, "2", "down", "right")
+            view = app.query_one("#kernels", SheetView)
+            assert view.selected
+            assert view.selected.path == "absorbed.kernels[1].bytes"
+            await press(pilot, "up", "left", "e")
+            assert isinstance(app.screen, Reading)
+            assert "absorbed.kernels[0].flop" in screen_text(app)
+            await press(pilot, "escape")
+            spot = view.sheet.spots[7] if view.sheet else None
+            assert spot
+            await pilot.click(view, offset=(spot.start, spot.line))
+            await settle(pilot)
+            assert view.selected == spot
+
+    run(test)
+
+
+def test_an_explanation_has_formula_numbers_and_source() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await press(pilot, "3", "e")
+            text = " ".join(screen_text(app).split())
+            # 61 layers of 576 values of two bytes
+            assert "70,272" in text
+            assert "61 * 1152" in text or "61 * (576 * 2)" in text or "61 *" in text
+            await press(pilot, "end")
+            await press(pilot, "escape", "1", "e")
+            assert "ridge" in screen_text(app)
+
+    run(test)
+
+
+def test_the_same_number_stays_selected_after_a_change() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await press(pilot, "4", "down", "down", "down")
+            view = app.query_one("#capacity", SheetView)
+            assert view.selected
+            path = view.selected.path
+            await press(pilot, "b", "c")
+            assert view.selected.path == path
+
+    run(test)
+
+
+def test_lists_are_narrowed_by_typing() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            app.query_one("#knob-gpu").focus()
+            await press(pilot, "enter", *"b200")
+            names = [str(option.id) for option in app.screen.query_one(OptionList).options]
+            assert names == ["b200-sxm-180gb", "gb200-186gb"]
+            await press(pilot, "down", "enter")
+            assert app.state.gpu == "gb200-186gb"
+            await press(pilot, "enter", *"zzz", "enter", "escape")
+            assert app.state.gpu == "gb200-186gb"
+
+    run(test)
+
+
+def test_saving_takes_free_names_and_says_them(tmp_path: Path) -> None:
+    (tmp_path / "explore-1.svg").write_text("mine")
+
+    async def test() -> None:
+        async with opened(folder=tmp_path) as (app, pilot):
+            await press(pilot, "s")
+            assert "explore-2.json" in app.query_one("#status").text  # type: ignore[attr-defined]
+
+    run(test)
+    assert (tmp_path / "explore-1.svg").read_text() == "mine"
+    assert json.loads((tmp_path / "explore-2.json").read_text())["inputs"]["gpu"] == "h100-sxm5-80gb"
+    assert (tmp_path / "explore-2.svg").stat().st_size > 1000
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(folder=tmp_path / "missing") as (app, pilot):
+            await press(pilot, "s")
+            assert screen_text(app).splitlines()[-2].startswith(" ! ")
+
+    run(test)
+
+
+def test_command_lines_and_keys_are_shown() -> None:
+    async def test() -> None:
+        async with opened(size=LARGE) as (app, pilot):
+            await press(pilot, "y")
+            text = " ".join(screen_text(app).replace("│", " ").split())
+            assert "mla-calc explore --model deepseek-v3 --gpu h100-sxm5-80gb --tp 8" in text
+            assert "--rows 1x1:4095" in text
+            await press(pilot, "y", "question_mark")
+            text = screen_text(app)
+            assert all(f"{knob.key} / {knob.key.upper()}" in text for knob in KNOBS)
+            await press(pilot, "question_mark")
+            assert not isinstance(app.screen, Reading)
+
+    run(test)
+
+
+def test_light_and_dark() -> None:
+    async def test() -> None:
+        async with opened(light=True) as (app, pilot):
+            assert app.theme == "textual-light"
+            await press(pilot, "v")
+            assert app.theme == "textual-dark"
+
+    run(test)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_quitting_returns_the_state(key: str) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await pilot.press("c", key)
+        assert app.return_value == replace(H100, context=8192)
+
+    run(test)
+
+
+def test_clicks_on_the_last_line_are_its_keys() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            line = app.query_one(KeyLine)
+            keys = {item.key: item for item in line.shown}
+            assert set(keys) == {"e", "s", "y", "v", "?", "q"}
+            await pilot.click(line, offset=(keys["v"].start + 1, 0))
+            await settle(pilot)
+            assert app.theme == "textual-light"
+            await pilot.click(line, offset=(keys["?"].start + 1, 0))
+            await settle(pilot)
+            assert isinstance(app.screen, Reading)
+
+    run(test)
+
+
+def test_no_key_has_two_meanings() -> None:
+    from mla_calc.explore.keys import BINDINGS
+
+    keys = [binding.key for binding in BINDINGS]
+    assert len(keys) == len(set(keys))
+
+
+def test_many_rows_are_priced_beside_the_screen() -> None:
+    async def test() -> None:
+        async with opened(replace(H100, batch=100), LARGE) as (app, pilot):
+            await pilot.pause(0.3)
+            await settle(pilot)
+            assert "being priced" not in screen_text(app)
+            found: Any = app.query_one("#engines", SheetView).found
+            assert found.results["vLLM"]["batch"]["absorbed_rows"] == 100
+
+    run(test)
+
+
+def test_without_colour_the_series_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    async def test() -> None:
+        async with opened() as (app, _):
+            assert app.no_color
+            styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip]
+            text = screen_text(app)
+            colours = {style.color.triplet for style in styles if style and style.color and style.color.triplet}
+            assert all(max(each) - min(each) <= 1 for each in colours)
+            assert "absorbed" in text
+            assert "naive" in text
+
+    run(test)

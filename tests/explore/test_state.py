@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from mla_calc.cli.main import run
+from mla_calc.costs.placement import MAX_GPUS
+from mla_calc.costs.ridge import AXES
+from mla_calc.errors import InputError
+from mla_calc.explore import state as states
+from mla_calc.explore.moves import choices, moved, problem
+from mla_calc.explore.presets import settled
+from mla_calc.explore.state import State, command, commands, count_of, options_of, short
+from mla_calc.hardware.gpu import DTYPES
+
+H200 = State(gpu="h200-sxm-141gb")
+
+
+def test_the_command_line_names_every_knob() -> None:
+    line = command(State(model="kimi-k2", tp=16, batch=256, context=131072, queries=3, dtype="fp8", sparse=True))
+    expected = (
+        "mla-calc explore --model kimi-k2 --gpu h200-sxm-141gb --tp 16 --dp 1 --batch 256 --context 128k"
+        " --queries 3 --dtype fp8 --mma-dtype bf16 --sparse --over tp"
+    )
+    assert line == expected
+    assert shlex.split(line)[:2] == ["mla-calc", "explore"]
+
+
+def test_a_path_with_a_blank_is_quoted() -> None:
+    words = shlex.split(command(State(model="./my model.yaml"), "flops"))
+    assert words[words.index("--model") + 1] == "./my model.yaml"
+
+
+def test_a_rank_works_on_the_requests_of_its_group_and_capacity_on_all() -> None:
+    state = replace(H200, batch=10, dp=4)
+    assert state.group_batch == 3  # 3 + 3 + 2 + 2
+    assert options_of(state, "flops")["batch"] == "3"
+    assert options_of(state, "capacity")["batch"] == "10"
+    assert options_of(state, "dispatch-vllm")["rows"] == "3x1:4095"
+
+
+@pytest.mark.parametrize(("value", "text"), [(1, "1"), (1023, "1023"), (4096, "4k"), (131072, "128k"), (1 << 20, "1m")])
+def test_a_short_number_is_read_back(value: int, text: str) -> None:
+    assert short(value) == text
+    assert count_of("context", text) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-1", "4.5", "9" * 20])
+def test_a_number_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        count_of("batch", text)
+
+
+def test_constants_are_those_of_the_engine() -> None:
+    assert states.MOST_GPUS == MAX_GPUS
+    assert states.AXES == AXES
+    assert states.MMA_DTYPES == DTYPES
+
+
+@pytest.mark.parametrize(
+    ("knob", "step", "start", "expected"),
+    [
+        ("tp", 1, 8, 16),
+        ("tp", -1, 8, 4),
+        ("context", 1, 4096, 8192),
+        ("context", -1, 5000, 4096),
+        ("batch", 1, 3, 4),
+        ("batch", -1, 3, 2),
+        ("queries", 1, 1, 2),
+        ("dp", 1, 1, 2),
+        ("sparse", 1, False, None),
+        ("over", 1, "tp", "batch"),
+        ("over", -1, "tp", "queries"),
+        ("mma_dtype", 1, "bf16", "fp16"),
+        ("gpu", 1, "h100-sxm5-80gb", "h20-96gb"),
+    ],
+)
+def test_moves(knob: str, step: int, start: object, expected: object) -> None:
+    state = replace(H200, **{knob: start})
+    if expected is None:
+        with pytest.raises(InputError, match="indexer"):  # DeepSeek-V3 has none
+            moved(state, knob, step)
+    else:
+        assert getattr(moved(state, knob, step).state, knob) == expected
+
+
+def test_the_next_tp_divides_the_heads() -> None:
+    minicpm = replace(H200, model="minicpm3-4b", tp=5)  # 40 heads: 1 2 4 5 8 10 20 40
+    assert moved(minicpm, "tp", 1).state.tp == 8
+    assert moved(minicpm, "tp", -1).state.tp == 4
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_models_and_gpus_go_round_and_are_legal(step: int) -> None:
+    state = H200
+    seen = []
+    for _ in choices("model"):
+        state = moved(state, "model", step).state
+        seen.append(state.model)
+        assert problem(state) is None
+    assert len(set(seen)) > 20
+    assert "deepseek-v3" in seen
+    assert "llama3-70b" not in choices("model")  # no latent
+
+
+def test_a_gpu_without_the_dtype_is_passed_over_with_the_reason() -> None:
+    a100 = replace(H200, gpu="a10g-24gb", mma_dtype="fp8")
+    assert problem(a100) is not None
+    hopper = replace(H200, gpu="gh200-96gb", mma_dtype="fp8")
+    back = moved(hopper, "gpu", 1)
+    assert problem(back.state) is None
+    low = moved(replace(H200, gpu="rubin-vr200", mma_dtype="fp8"), "gpu", 1)
+    assert problem(low.state) is None
+
+
+def test_models_that_the_tp_does_not_fit_are_passed_over_with_the_reason() -> None:
+    move = moved(replace(H200, model="deepseek-v3"), "model", 1)
+    assert move.state.model == "glm-5.2"
+    assert move.skipped == ("TP 8 does not divide the 20 heads of GLM-4.7-Flash",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"tp": 3}, "TP 3 does not divide the 128 heads"),
+        ({"queries": 8192}, "more than the context of 4,096"),
+        ({"gpu": "a100-sxm-80gb", "mma_dtype": "fp8"}, "no fp8 peak"),
+        ({"dtype": "fp8_ds_mla", "model": "minicpm3-4b"}, "kv_lora_rank"),
+        ({"tp": 128, "dp": 64}, "8,192 GPUs; at most 4,096"),
+        ({"sparse": True}, "no indexer"),
+        ({"model": "nosuch"}, "no model preset"),
+    ],
+)
+def test_what_is_wrong_is_one_line(wrong: dict[str, object], words: str) -> None:
+    found = problem(replace(H200, **wrong))
+    assert found is not None
+    assert words in found
+    assert "\n" not in found
+
+
+def test_from_a_wrong_state_a_move_leads_on() -> None:
+    assert moved(replace(H200, tp=3), "tp", 1).state.tp == 4
+    assert moved(replace(H200, tp=3), "model", 1).state.model == "glm-4.7-flash"
+
+
+def test_ends_say_so() -> None:
+    with pytest.raises(InputError, match="smallest"):
+        moved(H200, "batch", -1)
+    with pytest.raises(InputError, match="more than the context"):
+        moved(replace(H200, context=4, queries=4), "queries", 1)
+
+
+def test_aliases_become_file_names() -> None:
+    state = settled(State(model="deepseek-ai/DeepSeek-V3", gpu="H100", dtype="BF16"))
+    assert (state.model, state.gpu, state.dtype) == ("deepseek-v3", "h100-sxm5-80gb", "bf16")
+
+
+def test_print_gives_all_command_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explore", "--model", "dsv3", "--gpu", "h100", "--context", "8k", "--print"]) == 0
+    expected = commands(State(model="deepseek-v3", gpu="h100-sxm5-80gb", context=8192))
+    assert capsys.readouterr().out.splitlines() == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "nosuch"], "no model preset"),
+        (["--gpu", "nosuch"], "no GPU preset"),
+        (["--tp", "1,2"], "--tp '1,2'"),
+        (["--over", "heads"], "--over 'heads'"),
+        (["--mma-dtype", "fp9"], "--mma-dtype 'fp9'"),
+        (["--model", "./missing.yaml"], "./missing.yaml: there is no such file"),
+        (["--context", "0"], "--context 0"),
+        ([], "explore draws on a terminal"),
+    ],
+)
+def test_wrong_options_and_no_terminal(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explore", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert len(error.splitlines()) <= 2
+
+
+def test_without_textual_the_hint_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith(("textual", "mla_calc.explore.app"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "textual", None)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    assert run(["explore"]) == 2
+    assert capsys.readouterr().err == (
+        "mla-calc: explore needs textual, which is not installed\n  pip install 'mla-calc[explore]'\n"
+    )
