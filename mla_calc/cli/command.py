@@ -48,7 +48,7 @@ def add_command(
         if GIVEN in inspect.signature(answer).parameters:
             asked[GIVEN] = options.given(ctx)
         drawn = chart if format_name is None and wants_figure(output) else None
-        size = _size(size, output if drawn else None)
+        size = _size(size, output if drawn else None) if chart else None
         report = answer(**(asked | (figure_needs or {}) if drawn else asked))
         if drawn:
             report = replace(report, chart=drawn(report))

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from ..costs.sharding import check_tp
 from ..errors import InputError, nearest, shown
 from ..explore.presets import settled
-from ..explore.state import AXES, MMA_DTYPES, State, command, commands, count_of
+from ..explore.state import AXES, MMA_DTYPES, State, command, commands, count_of, refusal
+from ..models.load import load_model
 from . import options
 from .complete import gpus, models
 
@@ -64,6 +66,9 @@ def explore(
         )
     )
     if print_only:
+        check_tp(load_model(state.model), state.tp)
+        if (wrong := refusal(state)) is not None:
+            raise InputError(wrong)
         sys.stdout.write("".join(f"{line}\n" for line in commands(state)))
         return
     left = _open(state, light)

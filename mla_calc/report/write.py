@@ -15,14 +15,16 @@ from .render import FORMATS, SUFFIXES
 
 FIGURES = (".png", ".svg", ".pdf", ".html")
 """Suffixes of figures."""
+SLIDE = "slide"
 STDOUT = Path("-")
 """What ``--output`` is called where stdout is meant."""
 
 
-def emit(report: Report, format_name: str | None, output: Path | None, explain: bool, size: str = "slide") -> None:
+def emit(report: Report, format_name: str | None, output: Path | None, explain: bool, size: str | None = None) -> None:
     """Print the report, or write it to ``output``; the format is the one named or that of the suffix.
 
-    A figure's suffix (:data:`FIGURES`) draws the report's chart, ``size`` being that of a picture.
+    A figure's suffix (:data:`FIGURES`) draws the report's chart, ``size`` being that of a picture; ``None``: of a
+    command that draws none.
 
     Raises:
         InputError: an unknown format or suffix, no figure of this report, or an output that cannot be written.
@@ -31,9 +33,9 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
         output = None
     if format_name is None and wants_figure(output):
         assert output is not None
-        write_figure(report, output, size)
+        write_figure(report, output, size or SLIDE)
         return
-    chosen = chosen_format(format_name, output)
+    chosen = chosen_format(format_name, output, figures=FIGURES if size else ())
     if output is not None:
         text = FORMATS[chosen](report, explain)
         with replacing(output) as path:
@@ -74,8 +76,8 @@ def write_figure(report: Report, output: Path, size: str) -> None:
             save_picture(report.chart, report.results, path, output.suffix.lower().lstrip("."), size)
 
 
-def chosen_format(format_name: str | None, output: Path | None) -> str:
-    """The format asked for, or the one that ``output``'s suffix means, or a table."""
+def chosen_format(format_name: str | None, output: Path | None, figures: tuple[str, ...] = ()) -> str:
+    """The format asked for, or the one that ``output``'s suffix means, or a table; an error names ``figures`` too."""
     if format_name is not None:
         if format_name not in FORMATS:
             accepted = ", ".join(FORMATS)
@@ -88,7 +90,7 @@ def chosen_format(format_name: str | None, output: Path | None) -> str:
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(
             f"--output {output}: the suffix {output.suffix or '(none)'} names no format; "
-            f"use {', '.join(SUFFIXES)} or --format"
+            f"use {', '.join((*figures, *SUFFIXES))} or --format"
         )
     return SUFFIXES[output.suffix.lower()]
 
