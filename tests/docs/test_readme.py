@@ -69,7 +69,7 @@ def test_options_named_in_the_text_exist(page: Path, capsys: pytest.CaptureFixtu
     helps = [f"{command} --help" for command in COMMANDS]
     helps += [f"presets {action} --help" for action in ("list", "show", "check", "schema")]
     known = {option for text in helps for option in re.findall(r"--[a-z][\w-]*", printed(text, capsys))}
-    others = {"--check"}  # of ruff format
+    others = {"--check", "--snapshot-update"}  # of ruff format, of pytest
     named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", prose(page)))
     assert named - known - others == set()
 
