@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ..costs.sharding import check_tp
 from ..errors import InputError, nearest, shown
 from ..explore.presets import settled
 from ..explore.state import AXES, MMA_DTYPES, State, command, commands, count_of, refusal
-from ..models.load import load_model
 from . import options
 from .complete import gpus, models
 
@@ -66,13 +64,22 @@ def explore(
         )
     )
     if print_only:
-        check_tp(load_model(state.model), state.tp)
-        if (wrong := refusal(state)) is not None:
-            raise InputError(wrong)
+        if state != settled(FIRST):
+            _check(state)
         sys.stdout.write("".join(f"{line}\n" for line in commands(state)))
         return
     left = _open(state, light)
     sys.stdout.write(f"{command(left)}\n")
+
+
+def _check(state: State) -> None:
+    """Refuse what no command line answers. Only what was asked for: the first screen, and its line, load no model."""
+    from ..costs.sharding import check_tp
+    from ..models.load import load_model
+
+    check_tp(load_model(state.model), state.tp)
+    if (wrong := refusal(state)) is not None:
+        raise InputError(wrong)
 
 
 def _open(state: State, light: bool) -> State:
