@@ -36,11 +36,8 @@ POOL_PAGES = 64 * 1024
 def splits_by_price(shape: Shape, device: Device, prices: list[float], kernel: str) -> dict[float, int]:
     """The splits that the kernel would take at each price of the merge."""
     taken = KERNELS[kernel]
-    slots = device.sms
-    if isinstance(taken, TiledKernel):
-        tuning = taken.tuning(shape, device)
-        slots *= tuning.per_sm if tuning else 1
-    return {price: int(planned(shape, slots, TILE_ROWS.get(kernel, 64), price).splits) for price in prices}
+    slots = taken.slots(shape, device) if isinstance(taken, TiledKernel) else device.sms
+    return {price: int(planned(shape, slots, TILE_ROWS[kernel], price).splits) for price in prices}
 
 
 def times_us(shape: Shape, splits: list[int], rounds: int, pool: torch.Tensor, kernel: str) -> dict[int, float]:

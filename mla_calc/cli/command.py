@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from ..errors import InputError, nearest, shown
+from ..errors import InputError
 from ..report.chart import Chart
 from ..report.record import Report
 from ..report.write import emit, wants_figure
@@ -50,7 +50,7 @@ def add_command(
         drawn = chart if format_name is None and wants_figure(output) else None
         size = _size(size, output if drawn else None) if chart else None
         report = answer(**(asked | (figure_needs or {}) if drawn else asked))
-        if drawn:
+        if drawn and report.chart is None:
             report = replace(report, chart=drawn(report))
         emit(report, format_name, output, asked["explain"], size)
 
@@ -81,10 +81,9 @@ def _size(size: str | None, output: Path | None) -> str:
     """The size asked for, or a slide's. Raises InputError for an unknown one, or without a figure to have it."""
     if size is None:
         return options.SIZES[0]
-    if size not in options.SIZES:
-        raise InputError(
-            f"--size {shown(size)}: one of {', '.join(options.SIZES)} is accepted", nearest(size, options.SIZES)
-        )
+    from ..report.drawing.style import size_named
+
+    size_named(size)
     if output is None or output.suffix.lower() not in SIZED:
         raise InputError(f"--size is of a picture: give --output a file that ends in {', '.join(SIZED)}")
     return size

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..report import format as fmt
 from ..report.chart import Axis, Cells, Chart, Line, Look, Mark, Panel, Points, Rows, Rule, Shown
+from ..report.chart_data import matches
 from ..report.record import Report, plain
 from .request import Axes, check_records
 
@@ -135,7 +136,7 @@ def _estimated(results: dict[str, Any], tp: int, batch: int) -> Iterator[Mark]:
     only = _at(tp, batch, ("naive_kernel", AS_ENGINES_RUN))
     known = results["estimated"]["by_context"] if results["estimated"] else []
     key = "first_queries_naive_wins"
-    if any(all(record[name] == value for name, value in only) and record[key] is not None for record in known):
+    if any(matches(record, only) and record[key] is not None for record in known):
         shown = (Shown("naive from", key, "integer"), Shown("for good", "naive_wins_to_end_from", "integer"))
         yield Line(Rows("estimated.by_context", only), "context", key, "by estimate", ESTIMATE, shown=shown)
 
@@ -143,7 +144,7 @@ def _estimated(results: dict[str, Any], tp: int, batch: int) -> Iterator[Mark]:
 def _measured(results: dict[str, Any], tp: int, batch: int) -> Iterator[Mark]:
     """Where both paths took the same time first, and the same by the 10th and 90th percentiles."""
     only = _at(tp, batch, ("naive", AS_ENGINES_RUN))
-    if not any(all(record[name] == value for name, value in only) for record in results["measured"] or ()):
+    if not any(matches(record, only) for record in results["measured"] or ()):
         return
     rows = Rows("measured", only)
     shown = tuple(Shown(label, key, "number") for label, key in

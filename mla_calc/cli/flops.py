@@ -50,17 +50,8 @@ def answer(
     row, width = latent_row_bytes(layout, mla), request.weight_width(weight_bytes)
     costs: list[tuple[Work, FlopsCost]] = []
     unknown: list[str] = []
-    for ranks, requests, new, keys in axes.points():
-        check_tp(loaded, ranks)
-        work = Work(
-            queries=new,
-            context=keys,
-            row_bytes=row,
-            batch=requests,
-            tp=ranks,
-            causal=causal,
-            weight_bytes=width,
-        )
+    for work in axes.works(row_bytes=row, causal=causal, weight_bytes=width):
+        check_tp(loaded, work.tp)
         cost = flops_cost(mla, loaded.cached_layers, work, ceilings, indexer=indexer)
         if card:
             cost, reasons = with_estimates(

@@ -65,6 +65,7 @@ Format = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file; its suffix tells the format.")]
 SIZES = ("slide", "column")
+"""As :data:`mla_calc.report.drawing.style.SIZES`, which a start has no need of."""
 Size = Annotated[
     str | None,
     typer.Option(

@@ -46,12 +46,12 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
     step = _read(asked)
     check_tp(loaded, step.tp)
     _check_gpus(asked, step.tp)
-    vs = _listed(asked["vs"]) or _beside(loaded, step.tp)
+    vs = request.listed(asked["vs"]) or _beside(loaded, step.tp)
     others = tuple(load_model(name) for name in vs)
     for other in others:
         check_tp(other, step.tp)
     _check_passed(asked)
-    engines = _listed(asked["engine"]) or ENGINES
+    engines = request.listed(asked["engine"]) or ENGINES
     releases = tuple(load_engine(name) for name in engines)
     if asked["sparse"] and loaded.indexer is None:
         raise InputError(f"--sparse: {loaded.name} has no indexer")
@@ -108,10 +108,6 @@ def _check_passed(asked: dict[str, Any]) -> None:
         parse_count(asked["max_model_len"], "--max-model-len")
     if asked["cache_budget"] is not None:
         parse_size(asked["cache_budget"], "--cache-budget")
-
-
-def _listed(names: list[str] | None) -> tuple[str, ...]:
-    return tuple(part.strip() for entry in names or () for part in entry.split(","))
 
 
 def _beside(model: Model, tp: int) -> tuple[str, ...]:

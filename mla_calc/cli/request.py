@@ -19,6 +19,7 @@ from ..sizes import parse_count, parse_counts
 if TYPE_CHECKING:
     from ..arrays import Width
     from ..costs.formulas import Formula
+    from ..costs.paths import Work
     from ..costs.tokens import Form
     from ..hardware.gpu import GPU
     from ..hardware.roofline import Ceilings
@@ -54,6 +55,16 @@ class Axes:
         """
         check_records(len(self.tp) * len(self.batch) * len(self.queries) * len(self.context))
         return list(product(self.tp, self.batch, self.queries, self.context))
+
+    def works(self, *, row_bytes: int, causal: bool, weight_bytes: Width) -> list[Work]:
+        """The step at each of the points, in their order. Raises InputError as they do."""
+        from ..costs.paths import Work
+
+        same: dict[str, Any] = {"row_bytes": row_bytes, "causal": causal, "weight_bytes": weight_bytes}
+        return [
+            Work(tp=tp, batch=batch, queries=queries, context=context, **same)
+            for tp, batch, queries, context in self.points()
+        ]
 
 
 def axes(tp: str = "1", batch: str = "1", queries: str = "1", context: str = "4096") -> Axes:
@@ -155,11 +166,16 @@ def one(values: Sequence[Value], option: str) -> Value:
     return values[0]
 
 
+def listed(names: Iterable[str] | None) -> tuple[str, ...]:
+    """The entries of an option that may be repeated and whose values may be lists with commas."""
+    return tuple(part.strip() for entry in names or () for part in entry.split(","))
+
+
 def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:
     """The models of ``--vs`` with the layout each is priced in, and notes where that is another one."""
     found: list[tuple[Model, Layout]] = []
     notes: list[str] = []
-    for name in (part.strip() for entry in names or () for part in entry.split(",")):
+    for name in listed(names):
         model = load_model(name)
         its_layout = layout
         if model.gqa and not layout.heads:

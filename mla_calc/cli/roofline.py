@@ -72,10 +72,7 @@ def answer(
     cards = own.cards_of(gpu)
     dtypes, has, missing = own.dtypes_of(mma_dtype, cards)
     width, row = request.weight_width(weight_bytes), latent_row_bytes(cache, mla)
-    works = tuple(
-        Work(queries=new, context=keys, row_bytes=row, batch=requests, tp=ranks, causal=causal, weight_bytes=width)
-        for ranks, requests, new, keys in axes.points()
-    )
+    works = tuple(axes.works(row_bytes=row, causal=causal, weight_bytes=width))
     request.check_records(len(works) * len(cards) * KERNELS_OF_BOTH)
     asked = Asked(
         model=loaded, mla=mla, layout=cache, indexer=indexer, cards=cards, dtypes=dtypes, has=has, axes=axes,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Points, Rows, Shown
+from ..report.chart_data import matches
 from ..report.record import Report
 from .roofline_roofs import Scene, ridges, roofs, zones
 from .roofline_tables import AXIS_NAMES, first_step, short_names, step_phrase
@@ -167,7 +168,7 @@ def _measured(scene: Scene) -> Iterator[Mark]:
 
 
 def _any(records: list[dict[str, Any]], only: tuple[tuple[str, Any], ...]) -> bool:
-    return any(all(record[key] == wanted for key, wanted in only) for record in records)
+    return any(matches(record, only) for record in records)
 
 
 def _trajectories(scene: Scene) -> Iterator[Mark]:

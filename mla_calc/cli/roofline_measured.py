@@ -136,9 +136,8 @@ def _roofs(recording: Recording, dtypes: Sequence[str]) -> tuple[Roof, ...]:
     if run is None or ceilings is None:
         return ()
     gpu, source, date = recording.rows[0].gpu.name, f"run {run.id}", run.started[:10]
-    memory = max(ceilings.read_bytes_per_s or 0.0, ceilings.copy_bytes_per_s or 0.0)
     rates = [(dtype, ceilings.gemm_flop_per_s.get(dtype)) for dtype in dtypes]
-    found = [(dtype, rate) for dtype, rate in [*rates, (None, memory)] if rate]
+    found = [(dtype, rate) for dtype, rate in [*rates, (None, ceilings.highest_bytes_per_s)] if rate]
     return tuple(measured_roof(gpu, dtype, round(rate), source, date) for dtype, rate in found)
 
 

@@ -84,10 +84,10 @@ class Explorer(Frame):
 
     def _show_panel(self, name: str) -> None:
         from .answers import Wrong
-        from .panels import PANELS
+        from .panels import panel_named
 
         assert self.answers is not None
-        panel = next(panel for panel in PANELS if panel.name == name)
+        panel = panel_named(name)
         if not panel.at_once(self.answers, self.state):
             self.view(name).tell(Wrong("", f"{self.state.group_batch:,} rows are being priced ..."))
             self.set_timer(PAUSE_S, partial(self._price_rows, self.state))
@@ -100,10 +100,10 @@ class Explorer(Frame):
             self.run_worker(partial(self._priced, state), thread=True, exclusive=True)
 
     def _priced(self, state: State) -> None:
-        from .panels import PANELS
+        from .panels import panel_named
 
         assert self.answers is not None
-        PANELS[-1].found(self.answers, state)
+        panel_named("engines").found(self.answers, state)
         self.call_from_thread(self.show)
 
     # what is said
@@ -187,11 +187,11 @@ class Explorer(Frame):
         from .answers import Wrong
         from .dialogs import Reading
         from .explaining import explanation_of
-        from .panels import PANELS
+        from .panels import panel_named
 
         if self.answers is None:
             return
-        panel = next(panel for panel in PANELS if panel.name == self.active)
+        panel = panel_named(self.active)
         found = panel.found(self.answers, self.state, explain=True)
         view = self.view(self.active)
         spot = view.selected if isinstance(view, SheetView) else None

@@ -131,3 +131,8 @@ PANELS = (
     Panel("crossover", "Crossover", ("crossover",), _as_it_is),
     Panel("engines", "Engines", tuple(ENGINES.values()), _engines),
 )
+
+
+def panel_named(name: str) -> Panel:
+    """The panel of that name."""
+    return next(panel for panel in PANELS if panel.name == name)

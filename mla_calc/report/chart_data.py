@@ -19,7 +19,12 @@ def records(results: Results, rows: Rows) -> list[dict[str, Any]]:
     """The records that ``rows`` names. Raises InputError where the results have no such list."""
     found = lookup(results, rows.path) if rows.path else results
     every: list[dict[str, Any]] = found if isinstance(found, list) else [found]
-    return [record for record in every if all(value(record, key) == wanted for key, wanted in rows.only)]
+    return [record for record in every if matches(record, rows.only)]
+
+
+def matches(record: dict[str, Any], only: Iterable[tuple[str, Any]]) -> bool:
+    """Whether the record has the values of ``only`` at its keys."""
+    return all(value(record, key) == wanted for key, wanted in only)
 
 
 def value(record: dict[str, Any], key: str) -> Any:

@@ -33,7 +33,7 @@ def exact_bytes(value: int) -> str:
 
 def binary_bytes(value: float) -> str:
     """70272 -> 68.6 KiB."""
-    return _scaled(value, 1024, BINARY)
+    return _bytes(value, 1024, BINARY)
 
 
 def gib(value: float) -> str:
@@ -43,15 +43,13 @@ def gib(value: float) -> str:
 
 def decimal_bytes(value: float) -> str:
     """70272 -> 70.3 kB."""
-    return _scaled(value, 1000, DECIMAL)
+    return _bytes(value, 1000, DECIMAL)
 
 
 def flop(value: float, digits: int = 4) -> str:
     """33554432 -> 33.55 MFLOP."""
-    power = 0
-    while abs(value) >= 1000 and power < len(FLOP_PREFIXES) - 1:
-        value, power = value / 1000, power + 1
-    return f"{_significant(value, digits)} {FLOP_PREFIXES[power]}FLOP"
+    value, prefix = _scaled(value, 1000, FLOP_PREFIXES)
+    return f"{_significant(value, digits)} {prefix}FLOP"
 
 
 def short_flop(value: float) -> str:
@@ -71,10 +69,8 @@ def flop_rate(value: float) -> str:
 
 def byte_rate(value: float) -> str:
     """3.35e12 -> 3.35 TB/s."""
-    power = 0
-    while value >= 1000 and power < len(DECIMAL) - 1:
-        value, power = value / 1000, power + 1
-    return f"{value:.4g} {DECIMAL[power]}/s"
+    value, unit = _scaled(value, 1000, DECIMAL)
+    return f"{value:.4g} {unit}/s"
 
 
 def seconds(value: float, digits: int = 4) -> str:
@@ -157,8 +153,14 @@ def _significant(value: float, digits: int) -> str:
     return f"{value:.0f}" if "e+" in text else text
 
 
-def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+def _bytes(value: float, step: int, units: tuple[str, ...]) -> str:
+    value, unit = _scaled(value, step, units)
+    return f"{value:.0f} {unit}" if unit == units[0] else f"{value:.1f} {unit}"
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> tuple[float, str]:
+    """The value in the largest of the units, each ``step`` times the one before, in which it is 1 or more."""
     power = 0
     while abs(value) >= step and power < len(units) - 1:
         value, power = value / step, power + 1
-    return f"{value:.0f} {units[0]}" if power == 0 else f"{value:.1f} {units[power]}"
+    return value, units[power]

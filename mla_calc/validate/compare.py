@@ -200,7 +200,7 @@ def measured_ceilings(ceilings: MeasuredCeilings | None, dtype: str) -> Ceilings
     if ceilings is None:
         return None
     flop_per_s = ceilings.gemm_flop_per_s.get(dtype)
-    bytes_per_s = max(ceilings.read_bytes_per_s or 0.0, ceilings.copy_bytes_per_s or 0.0)
+    bytes_per_s = ceilings.highest_bytes_per_s
     return Ceilings(round(flop_per_s), round(bytes_per_s)) if flop_per_s and bytes_per_s else None
 
 

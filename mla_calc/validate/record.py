@@ -130,6 +130,11 @@ class MeasuredCeilings:
     launch_s: Rate | None = None
     """An empty kernel in a replayed graph."""
 
+    @property
+    def highest_bytes_per_s(self) -> float:
+        """The higher of both bandwidths; 0 where neither was measured."""
+        return max(self.read_bytes_per_s or 0.0, self.copy_bytes_per_s or 0.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:

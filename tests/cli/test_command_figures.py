@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from mla_calc.cli import options
 from mla_calc.report.chart import Bars, Cells, Chart, Line, Points, Roof, Rule, Zones
 from mla_calc.report.chart_data import drawn, number_at, value
+from mla_calc.report.drawing.style import SIZES
 from mla_calc.report.record import Report
 
 Run = Callable[..., Any]
@@ -281,3 +283,7 @@ def test_the_other_answers_are_as_they_were(cli: Run) -> None:
     document = json.loads(cli(f"{CROSSOVER} --format json").out)
     assert not {"map", "map_boundary"} & set(document["results"])
     assert document["inputs"]["context"] == [4096]
+
+
+def test_sizes_that_are_offered_are_those_that_can_be_drawn() -> None:
+    assert tuple(SIZES) == options.SIZES

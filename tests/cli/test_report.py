@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,6 +19,7 @@ from mla_calc.data import preset_files
 from mla_calc.report.page import Page
 from mla_calc.report.page_html import inline_svg, to_html
 from mla_calc.report.page_markdown import code, text, to_markdown
+from tests.browser import IS_THERE, MISSING, chromium
 
 STEP = "--tp 8 -b 64 -s 32k --gpus 8"
 LINE = f"report --model dsv3 --gpu h200 {STEP}"
@@ -439,31 +439,12 @@ def test_an_output_that_cannot_be_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if not (CHROMIUM and DRIVER):
-        pytest.skip("chromium and chromedriver are not installed")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,900",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
+    if not IS_THERE:
+        pytest.skip(MISSING)
+    with chromium(tmp_path_factory.mktemp("profile"), 1280, 900) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 def test_opens_in_a_browser_without_error_or_request(browser: Any, made: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,12 +21,12 @@ from mla_calc.report.chart import Axis, Bars, Chart, Panel, Points, Rows, Rule, 
 from mla_calc.report.drawing.page import figure_fragment, html_document, html_page, plotly_figure, report_fragment
 from mla_calc.report.drawing.style import COLOURS
 from mla_calc.report.record import Cell, Explanation, Report, Table
+from tests.browser import IS_THERE, MISSING, chromium
 from tests.report import sample_charts as sample
 
 pytest.importorskip("plotly", reason="plotly is an extra")
 
 BAD = '<script>window.bad=1</script><img src=x onerror="window.bad=1">'
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 def figure(name: str, narrow: bool = False) -> dict[str, Any]:
@@ -290,29 +289,13 @@ def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         assert caught.value.hint == "pip install 'mla-calc[html]'"
 
 
-needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium and chromedriver are not installed")
+needs_browser = pytest.mark.skipif(not IS_THERE, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,800",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
+    with chromium(tmp_path_factory.mktemp("profile"), 1280, 800) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 def until(told: Callable[[], Any]) -> Any:

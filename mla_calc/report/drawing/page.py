@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable
 from typing import Any
 
 from ..chart import Chart
 from ..explain import explained, input_lines
+from ..html import escaped, list_html
 from ..record import Report, Results, Table
 from ..render import cells, numeric_columns
 from .plotly_figure import FONT, plotly_figure, plotly_module
@@ -93,8 +93,8 @@ def html_document(title: str, body: str) -> str:
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n{body}"
-        f"<footer>mla-calc {_text(__version__)}</footer>\n</body>\n</html>\n"
+        f"<title>{escaped(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n{body}"
+        f"<footer>mla-calc {escaped(__version__)}</footer>\n</body>\n</html>\n"
     )
 
 
@@ -107,7 +107,7 @@ def figure_fragment(chart: Chart, results: Results, include_js: bool) -> str:
     wide, narrow = (plotly_figure(chart, results, narrow=narrow) for narrow in (False, True))
     made = _json({"config": CONFIG, "wide": wide.to_plotly_json(), "narrow": narrow.to_plotly_json()})
     scripts = "".join(f"<script>{script}</script>\n" for script in _scripts()) if include_js else ""
-    label = html.escape(f"{chart.title}. {chart.caption}")
+    label = escaped(f"{chart.title}. {chart.caption}")
     return (
         f'{scripts}<figure class="chart">\n'
         f'<div role="img" aria-label="{label}"></div>\n'
@@ -118,10 +118,10 @@ def figure_fragment(chart: Chart, results: Results, include_js: bool) -> str:
 
 def report_fragment(report: Report) -> str:
     """What a report says in words and tables, as HTML."""
-    parts = [f"<h1>{_text(report.title)}</h1>", _paragraph("subtitle", report.subtitle)]
+    parts = [f"<h1>{escaped(report.title)}</h1>", _paragraph("subtitle", report.subtitle)]
     parts.append(_paragraph("sentence", report.sentence))
     parts += [_table(table, report) for table in report.tables]
-    parts += [_list(report.notes), _explanations(report)]
+    parts += [list_html(report.notes), _explanations(report)]
     if report.sources:
         parts.append(_paragraph("sources", "Sources: " + "; ".join(report.sources)))
     return "\n".join(part for part in parts if part) + "\n"
@@ -129,7 +129,7 @@ def report_fragment(report: Report) -> str:
 
 def _table(table: Table, report: Report) -> str:
     numeric = numeric_columns(table)
-    caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
+    caption = f"<caption>{escaped(table.caption)}</caption>" if table.caption else ""
     head = _row("th", table.headers, numeric)
     rows = "\n".join(_row("td", row, numeric) for row in cells(table, report))
     return f'<div class="scroll"><table>{caption}<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table></div>'
@@ -137,28 +137,19 @@ def _table(table: Table, report: Report) -> str:
 
 def _row(tag: str, entries: Iterable[str], numeric: set[int]) -> str:
     named = ((' class="n"' if index in numeric else "", text) for index, text in enumerate(entries))
-    return "<tr>" + "".join(f"<{tag}{name}>{_text(text)}</{tag}>" for name, text in named) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}{name}>{escaped(text)}</{tag}>" for name, text in named) + "</tr>"
 
 
 def _explanations(report: Report) -> str:
     if not report.explanations:
         return ""
     lines = [f"{item['key']} = {item['value']} = {item['formula']} = {item['numbers']}" for item in explained(report)]
-    inputs = _list(input_lines(report))
-    return f"<h2>How each figure comes about</h2>\n{_list(lines)}\n<h2>Where the inputs were read</h2>\n{inputs}"
-
-
-def _list(lines: Iterable[str]) -> str:
-    items = "\n".join(f"<li>{_text(line)}</li>" for line in lines)
-    return f"<ul>\n{items}\n</ul>" if items else ""
+    inputs = list_html(input_lines(report))
+    return f"<h2>How each figure comes about</h2>\n{list_html(lines)}\n<h2>Where the inputs were read</h2>\n{inputs}"
 
 
 def _paragraph(name: str, text: str) -> str:
-    return f'<p class="{name}">{_text(text)}</p>' if text else ""
-
-
-def _text(text: str) -> str:
-    return html.escape(text)
+    return f'<p class="{name}">{escaped(text)}</p>' if text else ""
 
 
 def _scripts() -> tuple[str, str]:

@@ -205,11 +205,14 @@ class TiledKernel:
         query = self.tile * (shape.width + keys) * 2 if self.tile >= 64 else 0
         return steps + widened + query <= device.shared_bytes
 
+    def slots(self, shape: Shape, device: Device) -> int:
+        """Blocks that the device runs at a time."""
+        tuning = self.tuning(shape, device)
+        return device.sms * (tuning.per_sm if tuning else 1)
+
     def schedule(self, shape: Shape, device: Device) -> Schedule:
         """How the call is cut into blocks on this device."""
-        tuning = self.tuning(shape, device)
-        slots = device.sms * (tuning.per_sm if tuning else 1)
-        return planned(shape, slots, self.tile, MERGES[self.name])
+        return planned(shape, self.slots(shape, device), self.tile, MERGES[self.name])
 
     def _descriptors(self, call: Call) -> tuple[TensorDescriptor, TensorDescriptor | None]:
         """The cache as a matrix of rows, a page's latent and rotary parts a tile each."""
