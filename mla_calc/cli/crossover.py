@@ -101,7 +101,7 @@ def answer(
         else None
     )
     measured, unmeasured = _measured(card, mla, work, points, mma_dtype, layout.name, sparse)
-    names = list(request.listed(engine or NEWEST))
+    names = list(request.listed(engine or NEWEST, "--engine"))
     thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
     inputs = {
         "model": loaded.name,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..costs.chunks import equal_chunks
+from ..costs.chunks import equal_share
 from ..costs.layouts import latent_row_bytes, load_layout
 from ..costs.sparse import indexer_of, paths_of
 from ..engines.batch import Row
@@ -200,7 +200,8 @@ def _chunks(engine: Engine, rows: Sequence[Row]) -> int:
     """Chunks in which the batch's prefixes are expanded: each leaves a partial output to merge."""
     prefixes = [row.prefix for row in rows]
     if engine.chunk_capacity is not None and any(prefixes):
-        return len(equal_chunks(prefixes, engine.chunk_capacity.tokens, sharers=len(rows)))
+        _, count = equal_share(prefixes, engine.chunk_capacity.tokens, sharers=len(rows))
+        return count
     cap = engine.workspace.rows_cap if engine.workspace else max(1, sum(prefixes))
     return max(1, -(-sum(prefixes) // cap))
 

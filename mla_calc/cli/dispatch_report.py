@@ -76,7 +76,7 @@ def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str,
             "backend": case.backend,
             "resolved": case.resolution is not None,
             "threshold": rules_of(case.engine).threshold(case.engine, case.backend, case.situation),
-            "rows": plain(costs),
+            "rows": _plain_rows(costs),
             "batch": plain(batch),
             "sparse": _sparse(case),
             "scan": scanned,
@@ -88,6 +88,13 @@ def report_of(case: Case, decisions: Sequence[Decision], scanned: list[dict[str,
         input_sources=sources,
         rows_path="rows",
     )
+
+
+def _plain_rows(costs: Sequence[RowCost]) -> list[dict[str, Any]]:
+    """As :func:`plain`, made once for the rows that are one record, which a batch has thousands of."""
+    made = {id(cost): cost for cost in costs}
+    records = {key: plain(cost) for key, cost in made.items()}
+    return [records[id(cost)] for cost in costs]
 
 
 def _sparse(case: Case) -> dict[str, Any] | None:

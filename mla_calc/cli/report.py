@@ -195,9 +195,12 @@ def _dated(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        return datetime.date.fromisoformat(text.strip()).isoformat()
+        found = datetime.date.fromisoformat(text.strip())
     except ValueError:
-        raise InputError(f"--date {shown(text)}: a date such as 2026-11-30 is expected") from None
+        found = None
+    if found is None or found.isoformat() != text.strip():  # weeks and dates without hyphens are read too
+        raise InputError(f"--date {shown(text)}: a date such as 2026-11-30 is expected")
+    return found.isoformat()
 
 
 def _format(name: str | None, output: Path | None) -> str:

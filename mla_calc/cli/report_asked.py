@@ -46,13 +46,12 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
     step = _read(asked)
     check_tp(loaded, step.tp)
     _check_gpus(asked, step.tp)
-    vs = request.listed(asked["vs"]) or _beside(loaded, step.tp)
-    others = tuple(load_model(name) for name in vs)
+    beside = request.each_once(load_model, request.listed(asked["vs"], "--vs") or _beside(loaded, step.tp))
+    vs, others = tuple(beside), tuple(beside.values())
     for other in others:
         check_tp(other, step.tp)
     _check_passed(asked)
-    engines = request.listed(asked["engine"]) or ENGINES
-    releases = tuple(load_engine(name) for name in engines)
+    engines = request.each_once(load_engine, request.listed(asked["engine"], "--engine") or ENGINES)
     if asked["sparse"] and loaded.indexer is None:
         raise InputError(f"--sparse: {loaded.name} has no indexer")
     gpu = card.name if asked["gpu"] == "auto" else asked["gpu"]
@@ -62,7 +61,7 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
         gpu=card,
         layout=layout,
         vs=others,
-        engines=releases,
+        engines=tuple(engines.values()),
         typed={"model": asked["model"], "gpu": gpu, "dtype": asked["dtype"]},
         vs_typed=vs,
     )
@@ -74,7 +73,7 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
         queries=str(step.queries),
         context=str(step.context),
         vs=vs,
-        engines=tuple(zip(engines, (release.name for release in releases), strict=True)),
+        engines=tuple((typed, release.name) for typed, release in engines.items()),
         rows=f"{step.batch}x{step.queries}:{step.context - step.queries}",
         chunk_rows=f"{kept}:{step.context - kept}" if step.queries < kept < step.context else None,
         latent=loaded.mla is not None,
@@ -96,7 +95,8 @@ def _check_gpus(asked: dict[str, Any], tp: int) -> None:
     from ..costs.placement import MAX_GPUS
     from .capacity import Ranks
 
-    counts = {name: parse_count(asked[name], f"--{name}", most=MAX_GPUS) for name in ("dp", "gpus") if asked[name]}
+    given = [name for name in ("dp", "gpus") if asked[name] is not None]
+    counts = {name: parse_count(asked[name], f"--{name}", most=MAX_GPUS) for name in given}
     Ranks(counts.pop("gpus", None), {"tp": tp, **counts}).placement()
 
 

@@ -166,12 +166,18 @@ def _measured_table(gpu: GPU) -> Table:
         (
             Cell(f"gpu.measured[{index}].quantity", "text"),
             Cell(f"gpu.measured[{index}].value", "number"),
+            _unit(item.quantity),
             Cell(f"gpu.measured[{index}].date", "text"),
             Cell(f"gpu.measured[{index}].source", "text"),
         )
-        for index in range(len(gpu.measured))
+        for index, item in enumerate(gpu.measured)
     )
-    return Table(("measured", "", "date", "by"), rows, f"{gpu.name}, as it was measured")
+    return Table(("measured", "", "unit", "date", "by"), rows, f"{gpu.name}, as it was measured")
+
+
+def _unit(quantity: str) -> str:
+    """The unit that a measured quantity's name ends with; empty of one that ends otherwise, as it may in a file."""
+    return {"tflops": "TFLOP/s", "tbs": "TB/s"}.get(quantity.rpartition("_")[2], "")
 
 
 def versions(subject: Subject) -> tuple[Version, ...]:

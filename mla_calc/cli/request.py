@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +31,7 @@ MAX_BLOCK = 1 << 16
 MAX_SEQS = 1 << 20
 
 Value = TypeVar("Value")
+Loaded = TypeVar("Loaded")
 WEIGHT_BYTES = ("0.5", "1", "2", "4")
 
 NO_GPU = "No --gpu: bounds are left out."
@@ -166,17 +167,33 @@ def one(values: Sequence[Value], option: str) -> Value:
     return values[0]
 
 
-def listed(names: Iterable[str] | None) -> tuple[str, ...]:
-    """The entries of an option that may be repeated and whose values may be lists with commas."""
-    return tuple(part.strip() for entry in names or () for part in entry.split(","))
+def listed(names: Iterable[str] | None, option: str) -> tuple[str, ...]:
+    """The entries of an option that may be repeated and whose values may be lists with commas, each once.
+
+    Raises:
+        InputError: an entry without a name.
+    """
+    found = [part.strip() for entry in names or () for part in entry.split(",")]
+    if not all(found):
+        raise InputError(f"{option}: an entry of the list has no name")
+    return tuple(dict.fromkeys(found))
+
+
+def each_once(load: Callable[[str], Loaded], names: Iterable[str]) -> dict[str, Loaded]:
+    """What the names load, by the first name of each: an alias of one before it adds nothing."""
+    found: dict[str, Loaded] = {}
+    for name in names:
+        loaded = load(name)
+        if loaded not in found.values():
+            found[name] = loaded
+    return found
 
 
 def comparators(names: list[str] | None, layout: Layout) -> tuple[tuple[tuple[Model, Layout], ...], list[str]]:
     """The models of ``--vs`` with the layout each is priced in, and notes where that is another one."""
     found: list[tuple[Model, Layout]] = []
     notes: list[str] = []
-    for name in listed(names):
-        model = load_model(name)
+    for model in each_once(load_model, listed(names, "--vs")).values():
         its_layout = layout
         if model.gqa and not layout.heads:
             its_layout = load_layout("bf16")

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 
+MAX_PIECES = 1_000_000
+"""Pieces of a plan of equal shares, in which each row may have one in each chunk."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
@@ -67,15 +70,14 @@ def equal_chunks(
     rows of the batch in SGLang.
 
     Raises:
-        InputError: more rows than the workspace has aligned pieces.
+        InputError: more rows than the workspace has aligned pieces; a plan of more than ``MAX_PIECES``.
     """
-    sharing = sharers if sharers is not None else sum(1 for prefix in prefixes if prefix)
-    if not sharing:
-        return ()
-    share = rows // sharing // alignment * alignment
-    if not share:
-        raise InputError(f"{sharing:,} rows share a workspace of {rows:,}: less than {alignment:,} for each")
-    count = -(-max(prefixes) // share)
+    share, count = equal_share(prefixes, rows, alignment, sharers)
+    pieces = sum(-(-prefix // share) for prefix in prefixes) if count else 0
+    if pieces > MAX_PIECES:
+        raise InputError(
+            f"the prefixes take {count:,} chunks of {pieces:,} pieces in all; plans of up to {MAX_PIECES:,} are listed"
+        )
     starts = [share * index for index in range(count)]
     return tuple(
         _chunk(
@@ -87,6 +89,21 @@ def equal_chunks(
         )
         for start in starts
     )
+
+
+def equal_share(prefixes: Sequence[int], rows: int, alignment: int = 1, sharers: int | None = None) -> tuple[int, int]:
+    """The tokens that each row advances by in a chunk, and how many chunks :func:`equal_chunks` has; 0 of none.
+
+    Raises:
+        InputError: more rows than the workspace has aligned pieces.
+    """
+    sharing = sharers if sharers is not None else sum(1 for prefix in prefixes if prefix)
+    if not sharing:
+        return 0, 0
+    share = rows // sharing // alignment * alignment
+    if not share:
+        raise InputError(f"{sharing:,} rows share a workspace of {rows:,}: less than {alignment:,} for each")
+    return share, -(-max(prefixes) // share)
 
 
 def _chunk(pieces: tuple[Piece, ...]) -> Chunk:

@@ -6,7 +6,9 @@ kernels, and with them its weights. Regret is time lost against the better choic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -103,8 +105,10 @@ class Table:
 
     rows: tuple[Row, ...]
     setting: Setting
+    kinds: tuple[int, ...]
+    """Of each row, which of the different ones it is: rows that are alike are counted once."""
     kernels: Mapping[str, tuple[tuple[Kernel, ...], ...]]
-    """Every row's kernels on both paths, without weights."""
+    """By path, the kernels of each different row, without weights."""
     weights: Mapping[str, tuple[int, ...]]
     """The weights' bytes of each kernel."""
     best_s: float | None
@@ -112,11 +116,13 @@ class Table:
 
 
 def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
-    """Count both paths of every row once; what is decided about them is priced from this."""
+    """Count both paths of every different row; what is decided about them is priced from this."""
+    different = {row: kind for kind, row in enumerate(dict.fromkeys(rows))}
     table = Table(
         rows=tuple(rows),
         setting=setting,
-        kernels={name: tuple(row_kernels(name, row, setting) for row in rows) for name in setting.paths},
+        kinds=tuple(different[row] for row in rows),
+        kernels={name: tuple(row_kernels(name, row, setting) for row in different) for name in setting.paths},
         weights={
             name: tuple(kernel.weight_bytes for kernel in row_kernels(name, Row(1, 1), setting, weight_bytes=2))
             for name in setting.paths
@@ -129,12 +135,14 @@ def tabulate(rows: Sequence[Row], setting: Setting) -> Table:
 def price_rows(
     table: Table, decisions: Sequence[Decision], estimates: Sequence[RowEstimated] = ()
 ) -> tuple[RowCost, ...]:
-    """Every row with both paths' costs, in the order given; ``estimates`` are of all rows or of none."""
-    listed = estimates or [NOT_ESTIMATED] * len(decisions)
-    return tuple(
-        _row_cost(table, index, decision, found)
-        for index, (decision, found) in enumerate(zip(decisions, listed, strict=True))
-    )
+    """Every row with both paths' costs, in the order given; ``estimates`` are of all rows or of none.
+
+    Rows that are alike, and for which the same was decided, are one record.
+    """
+    listed = list(zip(table.kinds, decisions, estimates or [NOT_ESTIMATED] * len(decisions), strict=True))
+    first = {each: index for index, each in reversed(list(enumerate(listed)))}
+    priced = {each: _row_cost(table, index, *each[1:]) for each, index in first.items()}
+    return tuple(priced[each] for each in listed)
 
 
 def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
@@ -170,40 +178,64 @@ def best_bound_s(table: Table, ceilings: Ceilings) -> float:
     Each path alone and each row on its better path are among them. Kernels shared by rows of both kinds may hide
     a row's bytes behind another's FLOPs, so that a split of another kind can be a little better still.
     """
+    counts = Counter(table.kinds)
     gains = [
         path_bound_s(absorbed, ceilings) - path_bound_s(naive, ceilings)
         for absorbed, naive in zip(table.kernels["absorbed"], table.kernels["naive"], strict=True)
     ]
-    order = sorted(range(len(gains)), key=gains.__getitem__)
     absorbed, naive = _Running(table, "absorbed"), _Running(table, "naive")
-    for index in order:
-        naive.add(index, 1)
+    for kind, count in counts.items():
+        naive.add(kind, count)
     least = naive.bound_s(ceilings)
-    for index in order:
-        absorbed.add(index, 1)
-        naive.add(index, -1)
-        least = min(least, absorbed.bound_s(ceilings) + naive.bound_s(ceilings))
+    for kind in sorted(counts, key=gains.__getitem__):
+
+        def split(taken: int, kind: int = kind) -> float:
+            return absorbed.bound_s(ceilings, kind, taken) + naive.bound_s(ceilings, kind, -taken)
+
+        least = min(least, _least_split(split, counts[kind]))
+        absorbed.add(kind, counts[kind])
+        naive.add(kind, -counts[kind])
     return least
+
+
+def _least_split(split: Callable[[int], float], count: int) -> float:
+    """The least of ``split`` over 1 to ``count`` rows that are alike.
+
+    Short of the last row, with which the naive path and its weights may fall away, it is a sum of the greater of
+    two straight lines, so convex: its slope changes sign once.
+    """
+    if count == 1:
+        return split(1)
+    lowest = 1 + bisect_left(range(1, count - 1), 0.0, key=lambda taken: split(taken + 1) - split(taken))
+    return min(split(lowest), split(count))
 
 
 class _Running:
     """Sums of one path's kernels over a set of rows that grows and shrinks."""
 
-    __slots__ = ("count", "sums", "table")
+    __slots__ = ("count", "kernels", "sums")
 
     def __init__(self, table: Table, name: str) -> None:
-        self.table = table.kernels[name]
-        self.sums = [[0, weight] for weight in table.weights[name]]
+        self.kernels = table.kernels[name]
+        self.sums = [(0, weight) for weight in table.weights[name]]
         self.count = 0
 
-    def add(self, index: int, sign: int) -> None:
-        self.count += sign
-        for total, kernel in zip(self.sums, self.table[index], strict=True):
-            total[0] += sign * kernel.flop
-            total[1] += sign * kernel.bytes
+    def add(self, kind: int, count: int) -> None:
+        """``count`` more rows of a kind, or fewer where it is negative."""
+        self.sums = self._with(kind, count)
+        self.count += count
 
-    def bound_s(self, ceilings: Ceilings) -> float:
-        return _bound_s([(flop, moved) for flop, moved in self.sums], ceilings) if self.count else 0.0
+    def bound_s(self, ceilings: Ceilings, kind: int = 0, count: int = 0) -> float:
+        """Of the rows, or of them and ``count`` more of a kind."""
+        if not self.count + count:
+            return 0.0
+        return _bound_s(self._with(kind, count) if count else self.sums, ceilings)
+
+    def _with(self, kind: int, count: int) -> list[tuple[int, int]]:
+        return [
+            (flop + count * kernel.flop, moved + count * kernel.bytes)
+            for (flop, moved), kernel in zip(self.sums, self.kernels[kind], strict=True)
+        ]
 
 
 def _sums(table: Table, chosen: Sequence[str]) -> list[tuple[int, int]]:
@@ -211,11 +243,11 @@ def _sums(table: Table, chosen: Sequence[str]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for name in table.setting.paths:
         running = _Running(table, name)
-        for index, path in enumerate(chosen):
-            if path == name:
-                running.add(index, 1)
+        taken = Counter(kind for kind, path in zip(table.kinds, chosen, strict=True) if path == name)
+        for kind, count in taken.items():
+            running.add(kind, count)
         if running.count:
-            found += [(flop, moved) for flop, moved in running.sums]
+            found += running.sums
     return found
 
 
@@ -251,8 +283,8 @@ def _unindexed(path: Path) -> Path:
 
 
 def _row_cost(table: Table, index: int, decision: Decision, found: RowEstimated) -> RowCost:
-    row, ceilings = table.rows[index], table.setting.ceilings
-    priced = {name: _price(kernels[index], ceilings) for name, kernels in table.kernels.items()}
+    row, kind, ceilings = table.rows[index], table.kinds[index], table.setting.ceilings
+    priced = {name: _price(kernels[kind], ceilings) for name, kernels in table.kernels.items()}
     absorbed, naive = priced["absorbed"], priced["naive"]
     regret = better = None
     if absorbed.bound_s is not None and naive.bound_s is not None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mla_calc.costs.chunks import Chunk, equal_chunks, greedy_chunks
+from mla_calc.costs.chunks import Chunk, equal_chunks, equal_share, greedy_chunks
 from mla_calc.errors import InputError
 
 VECTOR = [60_000] + [16] * 31
@@ -80,3 +80,18 @@ def test_every_token_is_taken_once(prefixes: list[int], rows: int) -> None:
         assert all(chunk.tokens == sum(piece.tokens for piece in chunk.pieces) for chunk in chunks)
     # no plan of so many rows has fewer chunks than all tokens need
     assert len(greedy_chunks(prefixes, rows, 64)) >= -(-sum(prefixes) // rows)
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=6), st.integers(8, 4_096), st.booleans())
+def test_the_share_counts_the_chunks(prefixes: list[int], rows: int, every: bool) -> None:
+    sharers = len(prefixes) if every else None
+    share, count = equal_share(prefixes, rows, sharers=sharers)
+    assert count == len(equal_chunks(prefixes, rows, sharers=sharers))
+    assert not any(prefixes) or share == rows // (sharers or sum(map(bool, prefixes)))
+
+
+def test_a_plan_of_millions_of_pieces_is_refused() -> None:
+    # 131,072 // 20,000 = 6 tokens each: ceil(4,096 / 6) = 683 chunks of 20,000 pieces, 13,660,000 in all
+    with pytest.raises(InputError, match="take 683 chunks of 13,660,000 pieces in all"):
+        equal_chunks([4_096] * 20_000, 131_072, sharers=20_000)
+    assert equal_share([4_096] * 20_000, 131_072, sharers=20_000) == (6, 683)

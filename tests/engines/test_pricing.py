@@ -101,6 +101,41 @@ def test_the_best_split_is_no_worse_than_any_simple_one(pairs: list[tuple[int, i
     assert batch.total_regret_s == pytest.approx(61 * batch.regret_s)
 
 
+@pytest.mark.parametrize(
+    "kinds",
+    [[(Row(1, 4096), 60)], [(Row(180, 4096), 50)], [(Row(300, 20_000), 7), (Row(40, 0), 9), (Row(1, 100_000), 5)]],
+    ids=["short", "near the crossover", "three kinds"],
+)
+def test_the_best_split_of_rows_that_are_alike(kinds: list[tuple[Row, int]]) -> None:
+    """Against every count of absorbed rows in the order of the gains, priced one by one."""
+    kinds = sorted(kinds, key=lambda kind: by_hand(kind[0], "absorbed") - by_hand(kind[0], "naive"))
+    rows = [row for row, count in kinds for _ in range(count)]
+    tried = [together(rows, ["absorbed"] * k + ["naive"] * (len(rows) - k)) for k in range(len(rows) + 1)]
+    shuffled = rows[1::2] + rows[::2]
+    best = price_batch(tabulate(shuffled, setting()), [MHA] * len(rows)).best_bound_s
+    assert best == pytest.approx(min(tried), rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 900), st.integers(0, 30_000), st.integers(1, 9)), min_size=1, max_size=3),
+    st.integers(10**13, 10**15),
+)
+def test_the_best_split_on_any_ridge(drawn: list[tuple[int, int, int]], peak: int) -> None:
+    """The least over counts may lie inside of a kind of rows: every count is tried here, with the tool's own prices."""
+    at = setting(Ceilings(peak, 3_350_000_000_000))
+    counts = {Row(queries, prefix): count for queries, prefix, count in drawn}
+    rows = [row for row, count in counts.items() for _ in range(count)]
+    table = tabulate(rows, at)
+    alone = {row: price_rows(tabulate([row], at), [ABSORBED])[0] for row in counts}
+    order = sorted(rows, key=lambda row: (alone[row].absorbed_bound_s or 0) - (alone[row].naive_bound_s or 0))
+    tried = [
+        price_batch(tabulate(order, at), [ABSORBED] * k + [MHA] * (len(rows) - k)).chosen_bound_s or 0
+        for k in range(len(rows) + 1)
+    ]
+    assert price_batch(table, [MHA] * len(rows)).best_bound_s == pytest.approx(min(tried), rel=1e-12)
+
+
 def test_as_run_extras_by_hand() -> None:
     # 100 queries over 4,096 cached rows, 16 heads, 2 chunks; 2 bytes a value
     kernels = {kernel.name: kernel.bytes for kernel in as_run_kernels(DSV3, Row(100, 4096), 8, 2)}
