@@ -11,6 +11,7 @@ one to have run.
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import tempfile
@@ -27,6 +28,8 @@ FILE = re.compile(r"^<!-- file: ([\w.-]+) -->\n```\w+\n(.*?)^```$", re.MULTILINE
 LINKED = re.compile(r"^<!-- repository: ([\w./-]+) -->$", re.MULTILINE)
 OMITTED = "..."
 ROOT = Path(__file__).parent
+
+os.environ.pop("COLUMNS", None)  # it says how wide what the commands print is, and pages and tests show the usual
 
 
 def console_blocks(document: Document) -> Iterator[Region]:

@@ -29,7 +29,7 @@ from typing import Any
 
 SIZES = {"80x24": (80, 24), "200x50": (200, 50)}
 KEYS_LINE = b"Quit"
-NUMBERS = {"80x24": b"ridge lies|TFLOP/s", "200x50": b"SGLang 0"}
+NUMBERS = {"80x24": b"Ridge at|TFLOP/s", "200x50": b"SGLang 0"}
 KEYS = list("ccbbuuookktTggmmCBUGMcbu")
 """What is pressed: every kind of knob, mostly to settings that were not asked about before."""
 

@@ -46,12 +46,13 @@ def kept(load: Callable[[_Name], _Record]) -> Callable[[_Name], _Record]:
 
     @wraps(load)
     def loaded(name: _Name) -> _Record:
-        if _kept is None:
+        records = _kept  # the block may end in another thread meanwhile
+        if records is None:
             return load(name)
         key = (load.__qualname__, str(name))
-        if key not in _kept:
-            _kept[key] = load(name)
-        record: _Record = _kept[key]
+        if key not in records:
+            records[key] = load(name)
+        record: _Record = records[key]
         return record
 
     return loaded

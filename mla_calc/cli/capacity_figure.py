@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..report import format as fmt
 from ..report.chart import Axis, Bars, Chart, Look, Mark, Panel, Rows, Rule, Shown
 from ..report.record import Report, plain
 
@@ -43,25 +42,29 @@ def with_best(report: Report, plan: Plan, cost: CapacityCost) -> Report:
 
 
 def chart(report: Report) -> Chart:
-    """A bar of each of the best layouts for a GPU's memory, the unique tokens, and the requests that fit."""
+    """What fills one GPU's memory, and the unique tokens, with the requests that fit; these only where any fit."""
     assert isinstance(report.results, dict)
     results = report.results
     names = Axis("", "category", kind="text")
     gpus = f"{results['gpus']:,} x {report.inputs['gpu'] or 'GPU'}"
-    title = "unique tokens"
-    if results["requests"] is not None:
-        title += f" (requests of {results['context']:,})"
-    # without an end of its own an axis of nothing but zeros ends anywhere
-    tokens = Axis("millions of tokens", unit=1e6, high=None if results["unique_tokens"] else 1e6)
     memory = "memory of one GPU" if results["per_gpu"]["memory_bytes"] is not None else "cache of one GPU, as given"
-    return Chart(
-        title=f"What fits on {gpus}: {report.inputs['model']}",
-        caption=_caption(report),
-        panels=(
-            Panel(Axis("GiB on one GPU", unit=GIB), names, tuple(_memory(results)), memory, stacked=True),
-            Panel(tokens, names, (TOKENS,), title),
-        ),
-    )
+    if not _fits(results):
+        memory += ": nothing fits"
+    panels = [Panel(Axis("GiB on one GPU", unit=GIB), names, tuple(_memory(results)), memory, stacked=True)]
+    if _fits(results):
+        panels.append(Panel(Axis("millions of tokens", unit=1e6), names, (TOKENS,), _tokens_title(results)))
+    what = "What fits" if _fits(results) else "Nothing fits"
+    return Chart(title=f"{what} on {gpus}: {report.inputs['model']}", caption=_caption(report), panels=tuple(panels))
+
+
+def _fits(results: dict[str, Any]) -> bool:
+    return any(record["unique_tokens"] for record in results["best"])
+
+
+def _tokens_title(results: dict[str, Any]) -> str:
+    if results["requests"] is None:
+        return "unique tokens"
+    return f"unique tokens (requests of {results['context']:,})"
 
 
 def _memory(results: dict[str, Any]) -> Iterator[Mark]:
@@ -75,13 +78,34 @@ def _memory(results: dict[str, Any]) -> Iterator[Mark]:
 def _caption(report: Report) -> str:
     assert isinstance(report.results, dict)
     inputs, results = report.inputs, report.results
-    parts = [report.title.replace("   ", ": ", 1)]
+    # why nothing fits, after the title says that it does not
+    parts = [] if _fits(results) else report.sentence.rstrip(".").split(": ")[1:]
+    parts.append(report.title.replace("   ", ": ", 1))
+    if inputs["weights_dtype"] is not None:
+        parts.append(f"weights in {inputs['weights_dtype']}")
     if results["cache_form"] != "latent":
         parts.append("keys and values expanded")
+    parts.append(
+        "dense attention" if results["indexer_copies"] is None else "sparse attention: indexer keys cached too"
+    )
     parts.append(inputs["engine"])
-    legal = sum(layout["legal"] for layout in results["layouts"])
-    shown = len(results["best"])
-    parts.append(f"the best {shown} of {fmt.counted(legal, 'layout')}" if legal > shown else "all layouts asked for")
+    parts.append(_layouts(report))
     if results["pp"] > 1:
         parts.append("of the largest stage")
     return "  ·  ".join(parts)
+
+
+def _layouts(report: Report) -> str:
+    """Which layouts are drawn."""
+    assert isinstance(report.results, dict)
+    if not report.inputs["search"]:
+        return (
+            "the one layout asked for" if report.inputs["requests_wanted"] is None else "the first layout that holds it"
+        )
+    legal = sum(layout["legal"] for layout in report.results["layouts"])
+    shown = len(report.results["best"])
+    if legal == 1:
+        return "the only legal layout"
+    if not _fits(report.results):
+        return f"none of {legal:,} legal layouts fits; {shown} are drawn"
+    return f"the best {shown} of {legal:,} legal layouts" if legal > shown else f"all {legal:,} legal layouts"

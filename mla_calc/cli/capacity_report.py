@@ -53,6 +53,7 @@ def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
             "gpu": asked.gpu.name if asked.gpu else None,
             "engine": asked.engine.name,
             "dtype": plan.layout.name,
+            "weights_dtype": _weights_dtype(plan),
             "cache_budget_bytes": memory.cache_bytes,
             "reserve": None if given else asked.reserve.strip(),
             "max_model_len": memory.max_model_len,
@@ -70,6 +71,15 @@ def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
         csv_rows=tuple(plain(cost.layouts)) if asked.searched else (_one_row(cost),),
     )
     return replace(report, explanations=_explanations(plan, cost)) if explain else report
+
+
+def _weights_dtype(plan: Plan) -> str | None:
+    """How the weights are stored, attention's apart where it is another way; ``None`` where they do not count."""
+    if plan.memory.stored is None:
+        return None
+    own, others = (f"{one.bytes / one.per:g} B each" if one.dtype == "as given" else one.dtype
+                   for one in plan.memory.stored)  # fmt: skip
+    return others if own == others else f"{others}, attention's {own}"
 
 
 def _one_row(cost: CapacityCost) -> dict[str, object]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..report import format as fmt
-from ..report.chart import Axis, Cells, Chart, Line, Look, Mark, Panel, Points, Rows, Rule, Shown
-from ..report.chart_data import matches
+from ..report.chart import Axis, Cells, Chart, Line, Look, Mark, Panel, Rows, Rule, Shown
+from ..report.chart_data import matches, number_at
 from ..report.record import Report, plain
 from .request import Axes, check_records
 
@@ -27,11 +27,12 @@ NEEDS: dict[str, Any] = {"with_map": True}
 MAP_CONTEXTS = "1k:128k:x2"
 """Contexts of a map, unless others are asked for."""
 MOST_PANELS = 3
+MOST_ABOVE = 3
+"""Contexts that a caption names each."""
 AS_ENGINES_RUN = "naive"
 """The naive path as engines run it: of those that were measured or calibrated, the one that is drawn."""
 FLOP, BOUND = Look("ink"), Look("ink", dash="dashed")
 ESTIMATE, MEASURED = Look("green", "triangle", "dashed"), Look("pink", "diamond")
-SPREAD = Look("pink", "plus", faint=True)
 THRESHOLD = Look("ink", dash="dotted")
 
 
@@ -76,7 +77,7 @@ def chart(report: Report) -> Chart:
         title=f"Which path takes less by {what}: absorbed or naive",
         caption=_caption(report, points),
         panels=tuple(_panel(report, point, points) for point in points),
-        shared=True,
+        shared=len(points) > 1,
     )
 
 
@@ -142,16 +143,14 @@ def _estimated(results: dict[str, Any], tp: int, batch: int) -> Iterator[Mark]:
 
 
 def _measured(results: dict[str, Any], tp: int, batch: int) -> Iterator[Mark]:
-    """Where both paths took the same time first, and the same by the 10th and 90th percentiles."""
+    """Where both paths took the same time first, with bars between the same by the 10th and 90th percentiles."""
     only = _at(tp, batch, ("naive", AS_ENGINES_RUN))
     if not any(matches(record, only) for record in results["measured"] or ()):
         return
     rows = Rows("measured", only)
     shown = tuple(Shown(label, key, "number") for label, key in
-                  (("equal at", "queries"), ("low", "low"), ("high", "high")))  # fmt: skip
-    for key, label in (("low", "its p10 and p90"), ("high", "")):
-        yield Points(rows, "context", key, label, SPREAD, shown=shown)
-    yield Line(rows, "context", "queries", "measured", MEASURED, shown=shown)
+                  (("equal at", "queries"), ("p10", "low"), ("p90", "high")))  # fmt: skip
+    yield Line(rows, "context", "queries", "measured", MEASURED, shown=shown, spread=("low", "high"))
 
 
 def _named(rules: list[Rule], last: list[Rule] | None) -> list[Rule]:
@@ -167,13 +166,52 @@ def _thresholds(results: dict[str, Any], tp: int) -> list[Rule]:
         if item["counts"] == "queries" and item["heads_per_rank"] in (None, heads):
             backends.setdefault(item["threshold"], {}).setdefault(item["backend"], index)
     found: list[Rule] = []
-    for named in backends.values():
+    top, labelled = _top(results), False
+    for here, named in backends.items():
         first, *others = named
         more = f" and {len(others)} more" if others else ""
-        label = "" if found else "engine absorbs up to"
+        label = "engine absorbs up to" if here <= top and not labelled else ""
+        labelled = labelled or bool(label)
         rule = Rule(f"engines[{named[first]}].threshold", "y", f"{{}}: {first}{more}", "integer", label, THRESHOLD)
         found.append(rule)
     return found
+
+
+def _unseen(report: Report, tp: int, batch: int) -> Iterator[str]:
+    """What the map does not show of the boundary that its colours change at: above it, or nowhere."""
+    assert isinstance(report.results, dict)
+    key = "bound_queries" if report.inputs["gpu"] else "flop_queries"
+    rows = [record for record in report.results["map_boundary"] if matches(record, _at(tp, batch))]
+    found = [(record["context"], record[key]) for record in sorted(rows, key=lambda record: record["context"])]
+    top = _top(report.results)
+    above = [(context, queries) for context, queries in found if queries is not None and queries > top]
+    if above:
+        places = above if len(above) <= MOST_ABOVE else [above[0], above[-1]]
+        listed = (", " if places == above else " to ").join(f"Q {q:,} at S {context:,}" for context, q in places)
+        yield f"above the map: naive takes less from {listed}"
+    never = [context for context, queries in found if queries is None]
+    if never:
+        yield f"absorbed takes less at every Q up to S{_where(never, [context for context, _ in found])}"
+    beyond = [rule for rule in _thresholds(report.results, tp) if (number_at(report.results, rule.path) or 0) > top]
+    if beyond:
+        named = ", ".join(rule.text.replace("{}", f"{number_at(report.results, rule.path):,}") for rule in beyond)
+        yield f"above the map: engine absorbs up to {named}"
+
+
+def _top(results: dict[str, Any]) -> int:
+    """The most queries of the map."""
+    return int(max(record["queries"] for record in results["map"]))
+
+
+def _where(some: list[int], contexts: list[int]) -> str:
+    """Which contexts, in as few words: of rising ``contexts`` all, the last, the first, or those named."""
+    if some == contexts:
+        return ""
+    if some == contexts[-len(some) :]:
+        return f", for S from {some[0]:,} on"
+    if some == contexts[: len(some)]:
+        return f", for S up to {some[-1]:,}"
+    return f", for S {', '.join(f'{context:,}' for context in some)}"
 
 
 def _caption(report: Report, points: list[tuple[int, int]]) -> str:
@@ -181,14 +219,19 @@ def _caption(report: Report, points: list[tuple[int, int]]) -> str:
     assert isinstance(report.results, dict)
     parts = [report.title.replace("   ", ": ", 1)]
     if report.subtitle:
-        parts.append(report.subtitle.split(": ", 1)[1])
+        parts.append("dense peak: " + report.subtitle.split(": ", 1)[1].replace(" dense ", " ", 1))
     if len(points) == 1:
         tp, batch = points[0]
         parts.append(f"TP {tp}, {fmt.counted(batch, 'request')}")
-    parts.append("sparse" if inputs["sparse"] else "dense")
+    parts.append("sparse attention" if inputs["sparse"] else "dense attention")
     parts.append("causal pairs, S fixed")
     if report.results["measured"] or report.results["estimated"]:
         parts.append("measured and estimated: naive as an engine runs it")
+    if report.results["measured"]:
+        parts.append("bars: p10 to p90")
+    for point in points:
+        parts += [f"TP {point[0]}, {fmt.counted(point[1], 'request')}: {text}" if len(points) > 1 else text
+                  for text in _unseen(report, *point)]  # fmt: skip
     parts += [f"{item['engine']} expands from {item['threshold']:,} prefix tokens on"
               for item in report.results["engines"] if item["counts"] == "prefix"]  # fmt: skip
     return "  ·  ".join(parts)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import Annotated
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +16,13 @@ from ..explore.state import AXES, MMA_DTYPES, State, command, commands, count_of
 from . import options
 from .complete import gpus, models
 
+if TYPE_CHECKING:
+    from ..explore.app import Explorer
+
 app = options.command_app()
 
+CURSORLESS = ("dumb", "unknown")
+"""Terminals by their TERM that can only write on."""
 FIRST = State()
 """The state that is shown where nothing else is asked for."""
 
@@ -68,6 +75,7 @@ def explore(
             _check(state)
         sys.stdout.write("".join(f"{line}\n" for line in commands(state)))
         return
+    _check_terminal()
     left = _open(state, light)
     sys.stdout.write(f"{command(left)}\n")
 
@@ -82,16 +90,51 @@ def _check(state: State) -> None:
         raise InputError(wrong)
 
 
-def _open(state: State, light: bool) -> State:
-    """Run the screen until it is left; the state that it was left in. Raises InputError where it cannot run."""
+def _check_terminal() -> None:
+    """Refuse what the screen cannot be drawn on, before anything is loaded for it."""
+    instead = "--print gives the command lines instead"
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # it is drawn on stderr
-        raise InputError("explore draws on a terminal, and this is none", "--print gives the command lines instead")
+        raise InputError("explore draws on a terminal, and this is none", instead)
+    if (kind := os.environ.get("TERM", "")) in CURSORLESS:
+        raise InputError(f"explore moves the cursor, which a terminal of TERM={kind} cannot", instead)
+    if not (sys.stderr.encoding or "").lower().startswith("utf"):
+        raise InputError(
+            f"explore draws in UTF-8, and the encoding here is {sys.stderr.encoding}",
+            f"unset PYTHONIOENCODING, or set LC_ALL=C.UTF-8; {instead}",
+        )
+
+
+def _open(state: State, light: bool) -> State:
+    """Run the screen until it is left; the state that it was left in.
+
+    Raises:
+        InputError: something that it needs is not installed.
+        typer.Exit: it came to an error of its own, which is told on stderr.
+    """
     gc.disable()  # until all is loaded, none of which is garbage: a tenth of the time to the first screen
+    try:
+        screen = _loaded()(state, light, alone=True)
+        left = screen.run()
+    finally:
+        gc.enable()
+    if screen.return_code:
+        # what went wrong stands above, as textual tells it
+        sys.stderr.write(f"mla-calc: explore failed, by a fault of its own; it was at\n  {command(screen.state)}\n")
+        raise typer.Exit(screen.return_code)
+    return left or screen.state
+
+
+def _loaded() -> type[Explorer]:
+    """The screen. Raises InputError where textual or plotext is missing."""
+    missing = None
     try:
         from ..explore.app import Explorer
     except ImportError as error:
-        gc.enable()
-        if error.name is None or error.name.partition(".")[0] != "textual":
+        missing = error.name.partition(".")[0] if error.name else None
+        if missing != "textual":
             raise
-        raise InputError("explore needs textual, which is not installed", "pip install 'mla-calc[explore]'") from None
-    return Explorer(state, light, alone=True).run() or state
+    if find_spec("plotext") is None:  # looked for, not loaded: that takes longer than to draw the screen
+        missing = missing or "plotext"
+    if missing:
+        raise InputError(f"explore needs {missing}, which is not installed", "pip install 'mla-calc[explore]'")
+    return Explorer

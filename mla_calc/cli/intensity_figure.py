@@ -54,9 +54,16 @@ def _lines(report: Report, record: dict[str, Any], at: str, index: int) -> Itera
         shown += [Shown("of the ridge", "ridge_share", "percent"), Shown("binds", "binds")]
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         look = _look(number, index)
-        text = "intensity_flop_per_byte" if index == 0 and number == 0 else ""
         yield Line(
-            Rows(path), "tp", "intensity_flop_per_byte", f"{name}{step}", look, text, "number", shown=tuple(shown)
+            Rows(path),
+            "tp",
+            "intensity_flop_per_byte",
+            f"{name}{step}",
+            look,
+            text="intensity_flop_per_byte",
+            kind="number",
+            shown=tuple(shown),
+            ends=index > 0 or number > 0,
         )
 
 

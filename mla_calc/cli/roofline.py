@@ -25,7 +25,7 @@ from . import sparse as dsa
 from .command import add_command
 from .roofline_asked import Asked
 from .roofline_figure import chart
-from .roofline_tables import sentence_of, tables_of
+from .roofline_tables import sentence_of, short_names, tables_of
 
 if TYPE_CHECKING:
     from .roofline_measured import Overlay
@@ -36,6 +36,7 @@ KERNELS_OF_BOTH = 6
 """Kernels of both paths together, the indexer's among them: what one grid point adds to the answer."""
 TICKS = {"tp": "TP", "batch": "B", "context": "S", "queries": "Q"}
 AT_BOUND = "At its bound a kernel is on the roof: the best that the ceilings allow, never a latency."
+NOT_DRAWN = "The figure has no estimates beside measured kernels or other GPUs; JSON has them."
 HIGHEST = "Of several measured values of one ceiling the highest makes the ridge and is drawn."
 
 
@@ -150,6 +151,8 @@ def _report(
             "FLOPs, bytes and times are per rank and per layer.",
             *([HIGHEST] if len(several) < sum(roof.kind == "measured" for roof in roofs) else []),
             *missing,
+            *_without_level(asked, results["ridges"]),
+            *([NOT_DRAWN] if _estimates_left_out(asked, points) else []),
             *dsa.notes(asked.model, asked.indexer, with_bounds=True),
             *request.model_notes(asked.model),
             *request.context_notes(asked.model, asked.axes.context),
@@ -160,6 +163,22 @@ def _report(
         input_sources=sources,
         rows_path="points",
     )
+
+
+def _without_level(asked: Asked, ridges: list[dict[str, Any]]) -> Iterator[str]:
+    """What is to be said of levels that a GPU has no bandwidth of."""
+    has = {(ridge["gpu"], ridge["level"]) for ridge in ridges}
+    for card in asked.cards:
+        lacking = [level for level in asked.view.levels if (card.name, level) not in has]
+        if lacking:
+            yield f"{card.name} has no {' or '.join(lacking)} bandwidth: its roof is left out."
+
+
+def _estimates_left_out(asked: Asked, points: Sequence[Point]) -> bool:
+    """Whether there are estimates that the figure has no room for."""
+    kinds = {point.kind for point in points}
+    overlaid = len(asked.cards) > 1 and asked.view.layout == "overlay"
+    return "estimate" in kinds and (overlaid or "measured" in kinds)
 
 
 def _points(asked: Asked) -> tuple[list[Point], list[str]]:
@@ -212,12 +231,20 @@ def _with_ticks(item: dict[str, Any], asked: Asked) -> dict[str, Any]:
     """A trajectory with what each place of its course is called, ``TP 8`` or ``S 4k``, and its label in a figure.
 
     The step that all trajectories start from is labelled once, and not at all where a kernel's name stands there.
+    Where GPUs share a panel, and their colours, only the first has labels but for crossings, and labels say whose.
     """
     own = getattr(asked.works[0], item["axis"])
     named = item["kernel"] == "path" and item["axis"] == asked.view.drawn[0]
+    overlaid = len(asked.cards) > 1 and asked.view.layout == "overlay"
+    ticked = not overlaid or item["gpu"] == asked.cards[0].name
+    path = "naive " if overlaid and item["path"] == "naive" else ""
+    name = f"{short_names([card.name for card in asked.cards])[item['gpu']]} " if overlaid else ""
     for place in item["course"]:
         place["tick"] = f"{TICKS[item['axis']]} {_tick(place['value'])}"
-        place["label"] = "" if place["value"] == own and not named else place["tick"]
+        if place["at_ridge"]:
+            place["label"] = f"{name}{path}{place['tick']}"
+        else:
+            place["label"] = f"{path}{place['tick']}" if ticked and (place["value"] != own or named) else ""
     return item
 
 

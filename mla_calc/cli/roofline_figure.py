@@ -9,8 +9,8 @@ from typing import Any
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Points, Rows, Shown
 from ..report.chart_data import matches
 from ..report.record import Report
-from .roofline_roofs import Scene, ridges, roofs, zones
-from .roofline_tables import AXIS_NAMES, first_step, short_names, step_phrase
+from .roofline_roofs import Scene, ceilings, ridges, roofs, zones
+from .roofline_tables import AXIS_NAMES, first_step, is_main, short_names, step_phrase
 
 PATH_LOOKS: Mapping[str, Look] = {"absorbed": Look("blue", "circle"), "naive": Look("orange", "square")}
 AXIS_LOOKS: Mapping[str, tuple[Dash, Marker]] = {
@@ -21,6 +21,8 @@ AXIS_LOOKS: Mapping[str, tuple[Dash, Marker]] = {
 }
 MEASURED_LOOK = Look("green", "plus", faint=True)
 ABOVE_LOOK = Look("red", "cross")
+MOST_NAMED = 3
+"""Measured kernels that the key names."""
 LEAST_MOVE = 1.02
 """A trajectory whose intensities are all within this factor is a place, and is not drawn."""
 
@@ -96,10 +98,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _caption(inputs: Mapping[str, Any], results: Results) -> str:
-    gpus = ", ".join(inputs["gpu"]) if len(inputs["gpu"]) == 1 else f"{len(inputs['gpu'])} GPUs"
     attention = "sparse attention" if inputs["sparse"] else f"{inputs['pairs']} pairs"
     parts = (
-        gpus,
+        *(_gpu_part(gpu, inputs, results) for gpu in inputs["gpu"]),
         f"{', '.join(inputs['mma_dtype'])} products, dense peaks",
         f"{inputs['dtype']} cache",
         step_phrase(results),
@@ -107,6 +108,14 @@ def _caption(inputs: Mapping[str, Any], results: Results) -> str:
         "per rank and layer",
     )
     return "  ·  ".join(parts)
+
+
+def _gpu_part(gpu: str, inputs: Mapping[str, Any], results: Results) -> str:
+    """The GPU, and its ceilings where panels have no room for them."""
+    if inputs["layout"] != "panels" or len(inputs["gpu"]) == 1:
+        return gpu
+    main = next(ridge for ridge in results["ridges"] if is_main(ridge, gpu, inputs["mma_dtype"][0]))
+    return f"{gpu}: {ceilings(main)}"
 
 
 def _panel(scene: Scene, title: str) -> Panel:
@@ -148,6 +157,7 @@ def _points(scene: Scene) -> Iterator[Mark]:
                     area="time_share",
                     text="kernel" if kind == "bound" and not scene.gpus.index(gpu) else "",
                     shown=POINT_SHOWN if kind == "bound" else ESTIMATE_SHOWN,
+                    key=scene.key,
                 )
 
 
@@ -161,10 +171,18 @@ def _measured(scene: Scene) -> Iterator[Mark]:
                     Rows("points", only),
                     x="intensity_flop_per_byte",
                     y="flop_per_s",
-                    label=scene.named(gpu, "measured, above the roof" if above else "measured attention kernels"),
+                    label=scene.named(gpu, "measured, above the roof" if above else _measured_label(scene, only)),
                     look=ABOVE_LOOK if above else scene.look(gpu, MEASURED_LOOK),
                     shown=ABOVE_SHOWN if above else MEASURED_SHOWN,
                 )
+
+
+def _measured_label(scene: Scene, only: tuple[tuple[str, Any], ...]) -> str:
+    """``measured absorbed attention: hopper, small``; their number where they are many."""
+    points = [point for point in scene.results["points"] if matches(point, only)]
+    paths = " and ".join(dict.fromkeys(point["path"] for point in points))
+    names = list(dict.fromkeys(point["implementation"] for point in points))
+    return f"measured {paths} attention: {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} kernels'}"
 
 
 def _any(records: list[dict[str, Any]], only: tuple[tuple[str, Any], ...]) -> bool:
@@ -188,9 +206,11 @@ def _trajectories(scene: Scene) -> Iterator[Mark]:
             look=scene.look(
                 item["gpu"], Look(path.colour, marker, dash, hollow=scene.together and item["path"] == "naive")
             ),
-            text="label" if scene.gpus.index(item["gpu"]) == 0 else "",
+            text="label",
             arrow=True,
             shown=PLACE_SHOWN,
+            must="at_ridge",
+            key=scene.key,
         )
 
 

@@ -67,9 +67,7 @@ MmaDtypes = Annotated[
 ]
 Levels = Annotated[
     str,
-    typer.Option(
-        "--levels", help="Memory roofs to draw: memory, link, pcie.", autocompletion=_list_of(_one_of(LEVELS))
-    ),
+    typer.Option("--levels", help="Roofs beside memory's: link, pcie.", autocompletion=_list_of(_one_of(LEVELS))),
 ]
 Layout = Annotated[
     str,
@@ -111,11 +109,17 @@ def view_of(over: str | None, levels: str, layout: str, path: str, follow: str, 
     return View(
         over=asked or listed or AXES,
         drawn=asked or listed or DRAWN,
-        levels=tuple(level for level in LEVELS if level in entries(levels, LEVELS, "--levels")),
+        levels=_levels(levels),
         layout=one_of(layout, LAYOUTS, "--layout"),
         follow=one_of(follow, FOLLOWED, "--follow"),
         paths=PATHS[:2] if chosen == "both" else (chosen,),
     )
+
+
+def _levels(text: str) -> tuple[str, ...]:
+    """The levels asked for, and memory's, which points stand under."""
+    asked = entries(text, LEVELS, "--levels")
+    return tuple(level for level in LEVELS if level == "memory" or level in asked)
 
 
 def one_of(text: str, names: Sequence[str], option: str) -> str:

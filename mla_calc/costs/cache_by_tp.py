@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .cache import CacheCost
 
@@ -20,6 +20,8 @@ class TokenAtTp:
     bytes_per_token: int
     per_rank_bytes_per_token: int
     cluster_bytes_per_token: int
+    ratio: float = 1.0
+    """``bytes_per_token`` over those of the first model: of its latent, where it has one."""
 
 
 def tokens_by_tp(model: str, costs: Iterable[CacheCost]) -> tuple[TokenAtTp, ...]:
@@ -29,7 +31,14 @@ def tokens_by_tp(model: str, costs: Iterable[CacheCost]) -> tuple[TokenAtTp, ...
         model: its name.
         costs: of the same model at every TP.
     """
-    return tuple(found for cost in costs for found in _at(model, cost))
+    return tuple(found for cost in costs for found in _with_ratios(model, cost))
+
+
+def _with_ratios(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:
+    tokens = list(_at(model, cost))
+    latent_is_other = cost.cache_form == "expanded" and cost.latent_bytes_per_token is not None
+    base = tokens[1 if latent_is_other else 0].bytes_per_token
+    return (replace(token, ratio=token.bytes_per_token / base) for token in tokens)
 
 
 def _at(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:

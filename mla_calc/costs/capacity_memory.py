@@ -20,7 +20,7 @@ class LayoutMemory:
     name: str
     """The axes that are not 1."""
     label: str
-    """The same, with the requests that fit in brackets where they are known."""
+    """The same, and in brackets that nothing fits, or the requests that do where they are known."""
     tp: int
     dp: int
     dcp: int
@@ -49,9 +49,10 @@ def layout_name(layout: LayoutCost) -> str:
 def _memory(plan: Plan, layout: LayoutCost) -> LayoutMemory:
     fits = held(plan, Placement(*(getattr(layout, axis) for axis in AXES)))
     here, name = fits.per_gpu, layout_name(layout)
+    requests = "does not fit" if not fits.unique_tokens else None if fits.requests is None else f"{fits.requests:,}"
     return LayoutMemory(
         name=name,
-        label=name if fits.requests is None else f"{name} ({fits.requests:,})",
+        label=name if requests is None else f"{name} ({requests})",
         tp=layout.tp,
         dp=layout.dp,
         dcp=layout.dcp,

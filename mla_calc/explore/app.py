@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from textual import events
 from textual.binding import BindingType
 
 from ..data import presets_kept
-from ..errors import InputError
+from ..errors import InputError, shown
 from .frame import Frame
 from .keys import BINDINGS, keys_sheet
 from .knobs import KNOBS, Knob
@@ -21,7 +22,8 @@ from .state import State, commands, count_of
 from .tabs import TITLES, PanelTab
 
 if TYPE_CHECKING:
-    from .answers import Answers
+    from ..report.record import Report
+    from .answers import Answers, Wrong
 
 PAUSE_S = 0.15
 """How long a panel that takes long waits before it begins: another key may follow."""
@@ -38,10 +40,11 @@ class Explorer(Frame):
 
     def __init__(self, state: State, light: bool = False, folder: Path | None = None, alone: bool = False) -> None:
         super().__init__(state)
-        self.folder = folder or Path()
+        self.folder = folder or here()
         self.answers: Answers | None = None
         """Set once the screen has been drawn: until then there are no numbers."""
         self._light, self._alone = light, alone
+        self._saving, self._leaving = 0, False
         self._presets = ExitStack()
 
     def on_mount(self) -> None:
@@ -67,6 +70,7 @@ class Explorer(Frame):
     def on_resize(self, event: events.Resize) -> None:
         """All panels at once where there is room."""
         self.fit(*event.size)
+        self.ask_for_room(*event.size)
         self.arrange()
         self.show()
 
@@ -97,14 +101,21 @@ class Explorer(Frame):
     def _price_rows(self, state: State) -> None:
         """Work out what takes long, beside the screen, unless the state has changed since."""
         if state == self.state:
-            self.run_worker(partial(self._priced, state), thread=True, exclusive=True)
+            self.run_worker(partial(self._priced, state), thread=True, group="price", exclusive=True)
 
     def _priced(self, state: State) -> None:
         from .panels import panel_named
 
         assert self.answers is not None
         panel_named("engines").found(self.answers, state)
-        self.call_from_thread(self.show)
+        self._back(self.show)
+
+    def _back(self, done: Callable[..., None], *arguments: object) -> None:
+        """From beside the screen, call what shows the outcome there, unless the screen has been left meanwhile."""
+        from textual.worker import get_current_worker
+
+        if not get_current_worker().is_cancelled:
+            self.call_from_thread(done, *arguments)
 
     # what is said
 
@@ -142,21 +153,32 @@ class Explorer(Frame):
     def on_knob_typed(self, event: Knob.Typed) -> None:
         """A number that was typed; one that does not go with the rest is shown with the reason."""
         try:
-            self.change(self.state.at(**{event.name: count_of(event.name, event.text)}))
+            state = self.state.at(**{event.name: count_of(event.name, event.text)})
         except InputError as error:
             self.say(str(error), wrong=True)
+            return
+        self._say_state()
+        self.change(state)
 
-    def on_knob_opened(self, event: Knob.Opened) -> None:
+    def on_knob_dropped(self) -> None:
+        """What was said of the typing goes with it."""
+        self._say_state()
+
+    def on_knob_refused(self, event: Knob.Refused) -> None:
+        """A character that no number has."""
+        took = f"{label_of(event.name)} takes digits, commas, k and m, not {shown(event.character)}"
+        self.say(f"{took}; Esc drops the number", wrong=True)
+
+    def list_values(self, name: str) -> None:
         """Choose from the list of a knob's values."""
         from .dialogs import Choosing
         from .moves import choices
 
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.change(self.state.at(**{event.name: name}))
+        def chosen(value: str | None) -> None:
+            if value is not None:
+                self.change(self.state.at(**{name: value}))
 
-        now = str(getattr(self.state, event.name))
-        self.push_screen(Choosing(label_of(event.name), choices(event.name), now), chosen)
+        self.push_screen(Choosing(label_of(name), choices(name), str(getattr(self.state, name))), chosen)
 
     def on_panel_tab_chosen(self, event: PanelTab.Chosen) -> None:
         """Go to the panel whose name was clicked."""
@@ -183,22 +205,36 @@ class Explorer(Frame):
             self.active = event.widget.id
 
     def action_explain(self) -> None:
-        """How the selected number comes about; of the roofline, every number of its own."""
+        """How the selected number comes about; of the roofline, every number of its own. Beside the screen."""
+        if self.answers is None:
+            return
+        view = self.view(self.active)
+        spot = view.selected if isinstance(view, SheetView) else None
+        asked = (self.state, self.active, spot.path if spot else None)
+        self.say("explaining ...")
+        self.run_worker(partial(self._explain, *asked), thread=True, group="explain", exclusive=True)
+
+    def _explain(self, state: State, name: str, path: str | None) -> None:
+        from .panels import panel_named
+
+        assert self.answers is not None
+        found = panel_named(name).found(self.answers, state, explain=True)
+        self._back(self._explained, state, path, found)
+
+    def _explained(self, state: State, path: str | None, found: Report | Wrong) -> None:
+        """Show an explanation, unless something else is shown by now."""
         from .answers import Wrong
         from .dialogs import Reading
         from .explaining import explanation_of
-        from .panels import panel_named
 
-        if self.answers is None:
+        if state == self.state:
+            self._say_state()  # and no longer that it is being explained
+        if state != self.state or len(self.screen_stack) > 1:
             return
-        panel = panel_named(self.active)
-        found = panel.found(self.answers, self.state, explain=True)
-        view = self.view(self.active)
-        spot = view.selected if isinstance(view, SheetView) else None
         if isinstance(found, Wrong):
             self.say(found.message, wrong=True)
             return
-        self.push_screen(Reading("How it comes about", partial(explanation_of, found, spot.path if spot else None)))
+        self.push_screen(Reading("How it comes about", partial(explanation_of, found, path)))
 
     def action_keys(self) -> None:
         """List the keys."""
@@ -217,7 +253,8 @@ class Explorer(Frame):
         """Write the numbers and the figure; it takes a moment, so beside the screen."""
         if self.answers is not None:
             self.say("saving ...")
-            self.run_worker(partial(self._save, self.state), thread=True)
+            self._saving += 1
+            self.run_worker(partial(self._save, self.state), thread=True, group="save")
 
     def _save(self, state: State) -> None:
         from .saving import save
@@ -226,17 +263,36 @@ class Explorer(Frame):
         try:
             paths = save(self.answers, state, self.folder)
         except InputError as error:
-            self.call_from_thread(self.say, str(error), True)
+            self._back(self._saved, str(error), True)
             return
-        self.call_from_thread(self.say, f"written: {' and '.join(map(str, paths))}")
+        self._back(self._saved, f"written: {' and '.join(path.name for path in paths)} in {self.folder}", False)
+
+    def _saved(self, text: str, wrong: bool) -> None:
+        """Say what became of it; the last one that leaving waited for also leaves."""
+        self.say(text, wrong)
+        self._saving -= 1
+        if self._leaving and not self._saving:
+            self.exit(self.state, message=text)
 
     def action_view(self) -> None:
         """Light or dark."""
         self.theme = THEMES[self.theme == THEMES[0]]
 
     async def action_quit(self) -> None:
-        """Leave; the state is the result."""
+        """Leave; the state is the result. What is being saved is waited for, unless this is asked for again."""
+        if self._saving and not self._leaving:
+            self._leaving = True
+            self.say("saving, then quitting ...")
+            return
         self.exit(self.state)
+
+
+def here() -> Path:
+    """The current folder, by a name that stays right to the reader; the relative one where it is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path()
 
 
 def label_of(name: str) -> str:

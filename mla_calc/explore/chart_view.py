@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .answers import Wrong
 
 LEAST_HEIGHT = 17
-"""Lines of a chart; what is left below it goes to the sentence."""
-
+"""Lines of a chart; what is left below it goes to the sentence, or to where the ridge is reached alone."""
+NO_CHART = "no chart: plotext is not installed, or was built for another system"
 
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 
@@ -68,14 +68,30 @@ class ChartView(Widget):
         from ..report.record import Report
 
         if not isinstance(self.found, Report):
-            return [f"\x1b[1m{line}\x1b[0m" for line in _wrapped(self.found.message, width)]
+            return _bold(self.found.message, width)
         from ..report.drawing.text import chart_text
 
         assert self.found.chart
-        below = _wrapped(self.found.sentence, width)
-        room = height - len(below) if height - len(below) >= LEAST_HEIGHT else height
-        drawn = chart_text(self.found.chart, self.found.results, width, room, not self.app.no_color)
-        return [*drawn.split("\n"), *below[: height - room]]
+        texts = (self.found.sentence, ridge_line(self.found.results))
+        fitting = (lines for text in texts if height - len(lines := _wrapped(text, width)) >= LEAST_HEIGHT)
+        below = next(fitting, [])
+        room = height - len(below)
+        try:
+            drawn = chart_text(self.found.chart, self.found.results, width, room, not self.app.no_color)
+        except ImportError:
+            return [*_bold(NO_CHART, width), *_wrapped(self.found.sentence, width)]
+        lines = drawn.split("\n")
+        return [*lines, *[""] * (room - len(lines)), *below]
+
+
+def ridge_line(results: Any) -> str:
+    """Where attention reaches the ridge, in a line of 80 columns: of the report's sentence, what matters most."""
+    first = results["ridge_heads_times_queries"][0]
+    means = {"by_context": "by context alone", "with_query_and_output": "with query and output"}
+    found = [f"{first[key]:.1f} {how}" for key, how in means.items() if first[key]]
+    if not found:
+        return "There is no one number of heads x queries at which the ridge is reached."
+    return f"Ridge at heads x queries = {', '.join(found)}"
 
 
 def segments_of(line: str, base: Style) -> list[Segment]:
@@ -94,6 +110,10 @@ def segments_of(line: str, base: Style) -> list[Segment]:
 def _style(codes: str) -> Style:
     """The style of one escape code, which rich knows to read."""
     return Text.from_ansi(f"\x1b[{codes}m.").spans[0].style  # type: ignore[return-value]  # never a name here
+
+
+def _bold(text: str, width: int) -> list[str]:
+    return [f"\x1b[1m{line}\x1b[0m" for line in _wrapped(text, width)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from .ahead import passed_on
 from .sheet import Role, Sheet
 
 STYLES: dict[Role, str] = {
@@ -28,6 +29,11 @@ MOST_COLUMNS = 100
 """Columns of a dialog; a narrower terminal has fewer."""
 AROUND = 6
 """Columns of a dialog's border and padding, and of its scrollbar."""
+MOVING = {
+    "up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down", "home": "first",
+    "end": "last",
+}  # fmt: skip
+"""Keys that move in a list, and the list's actions that they are."""
 
 CSS = """
 Dialog { align: center middle; }
@@ -70,6 +76,8 @@ class Reading(ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Fold the text to the width that there is."""
+        if not self.query("#text"):
+            return  # the screen is left before it was filled
         width = max(20, min(MOST_COLUMNS, self.app.size.width) - AROUND)
         lines = self.made(width).lines
         self.query_one("#dialog").styles.width = width + AROUND
@@ -89,7 +97,6 @@ class Choosing(ModalScreen[str | None]):
     """A list of names, narrowed by typing."""
 
     DEFAULT_CSS = CSS.replace("Dialog", "Choosing")
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Close", show=False)]
 
     def __init__(self, title: str, names: Sequence[str], now: str) -> None:
         super().__init__()
@@ -102,8 +109,9 @@ class Choosing(ModalScreen[str | None]):
             yield OptionList(id="names")
 
     def on_mount(self) -> None:
-        """List all names."""
-        self._list()
+        """List all names, unless the screen is left already."""
+        if self.query("#names"):
+            self._list()
 
     @property
     def list(self) -> OptionList:
@@ -119,15 +127,32 @@ class Choosing(ModalScreen[str | None]):
             self.list.highlighted = found.index(self.now) if self.now in found else 0
 
     def on_key(self, event: events.Key) -> None:
-        """Narrow the list by what is typed."""
+        """Narrow the list by what is typed, move in it and choose: all here, so that keys are done in their order."""
+        if passed_on(self, event) or self._typed(event) or self._done(event):
+            event.stop()
+            event.prevent_default()
+
+    def _typed(self, event: events.Key) -> bool:
         if event.key == "backspace":
             self.typed = self.typed[:-1]
         elif event.is_printable and event.character:
             self.typed += event.character.lower()
         else:
-            return
-        event.stop()
+            return False
         self._list()
+        return True
+
+    def _done(self, event: events.Key) -> bool:
+        at = self.list.highlighted
+        if event.key == "escape":
+            self.dismiss(None)
+        elif event.key == "enter" and at is not None:
+            self.dismiss(self.list.get_option_at_index(at).id)
+        elif event.key in MOVING:
+            getattr(self.list, f"action_{MOVING[event.key]}")()
+        else:
+            return False
+        return True
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """The name that was chosen."""

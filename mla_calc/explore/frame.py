@@ -11,9 +11,11 @@ from .keys import BINDINGS
 from .knobs import KNOBS, ROWS, Knob, shown
 from .sheet_view import SheetView
 from .state import State
-from .status import Status
+from .status import Status, TooSmall
 from .tabs import TITLES, PanelTab
 
+LEAST = (80, 24)
+"""Columns and lines that the screen needs."""
 WIDE = (160, 40)
 """Columns and lines from which on all panels are shown at once."""
 ONE_LINE = 196
@@ -32,11 +34,13 @@ class Frame(App[State]):
     #panels, #left, #right { height: 1fr; width: 1fr; }
     #left, #right { display: none; }
     #left.-shown, #right.-shown { display: block; }
+    Screen.-small > * { display: none; }
+    Screen.-small > TooSmall { display: block; }
     .panel { display: none; }
     .panel.-shown { display: block; }
     Screen.-wide {
         #tabs { display: none; }
-        .panel { border-top: solid $primary; border-title-style: bold; }
+        .panel { border-top: solid $primary; border-title-style: bold; border-title-color: $foreground; }
         .panel:focus { border-top: heavy $accent; }
         #left { margin-right: 1; }
         #roofline { height: 24fr; } #cache { height: 11fr; } #capacity { height: 12fr; }
@@ -59,7 +63,7 @@ class Frame(App[State]):
         with Vertical(id="knobs"):
             for row in ROWS:
                 with Horizontal(classes="row"):
-                    yield from (Knob(kinds[name], shown(self.state, name)) for name in row)
+                    yield from (Knob(kinds[name], shown(self.state, name), self.list_values) for name in row)
         with Horizontal(id="tabs"):
             for number, name in enumerate(TITLES, 1):
                 yield PanelTab(name, str(number), classes=self._if_shown(name == self.active))
@@ -84,6 +88,18 @@ class Frame(App[State]):
         base = self.screen_stack[0]
         base.set_class(width >= WIDE[0] and height >= WIDE[1], "-wide")
         base.set_class(width >= ONE_LINE, "-one-line")
+        base.set_class(width < LEAST[0] or height < LEAST[1], "-small")
+
+    def ask_for_room(self, width: int, height: int) -> None:
+        """Say what is needed, where so many columns and lines are too few."""
+        base = self.screen_stack[0]
+        if not base.has_class("-small"):
+            return
+        text = f"{LEAST[0]}x{LEAST[1]} at least; this is {width}x{height}. A larger terminal shows it all; q quits."
+        if there := base.query(TooSmall):
+            there.first().tell(text)
+        else:
+            base.mount(TooSmall(text))
 
     @staticmethod
     def _if_shown(seen: bool) -> str:
@@ -97,6 +113,9 @@ class Frame(App[State]):
         for name in TITLES:
             base.query_one(f"#{name}").set_class(self.wide or name == self.active, "-shown")
             base.query_one(f"#tab-{name}").set_class(name == self.active, "-shown")
+
+    def list_values(self, name: str) -> None:
+        """Show the list of a knob's values."""
 
     def tell_knobs(self) -> None:
         """Bring every knob up to the state."""

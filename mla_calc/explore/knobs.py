@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from rich.text import Text
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from .state import COUNTS, SWITCHES, State, short
+from .ahead import passed_on
+from .state import COUNTS, SWITCHES, TYPED, State, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,12 @@ ROWS = (("model", "gpu"), ("tp", "dp", "batch", "context", "queries"), ("dtype",
 """Which knobs share a line of a narrow screen."""
 
 BACK, ON = "‹", "›"
+STEPS = {"left": -1, "down": -1, "minus": -1, "right": 1, "up": 1, "plus": 1, "equals_sign": 1}
+"""Keys that move the knob that has the focus."""
+OPENING = ("enter", "space")
+"""Keys that type a number, flip a switch, or open a list."""
+ERASING = ("backspace", "ctrl+h")
+CLEARING = ("delete", "ctrl+u", "ctrl+w")
 
 
 def shown(state: State, name: str) -> str:
@@ -62,11 +68,6 @@ class Knob(Widget, can_focus=True):
         &:focus { background: $boost; text-style: bold; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,down,minus", "move(-1)", "back", show=False),
-        Binding("right,up,plus,equals_sign", "move(1)", "on", show=False),
-        Binding("enter,space", "open", "type or choose", show=False),
-    ]
 
     @dataclass
     class Moved(Message):
@@ -83,15 +84,22 @@ class Knob(Widget, can_focus=True):
         text: str
 
     @dataclass
-    class Opened(Message):
-        """The list of its values is wanted."""
+    class Refused(Message):
+        """A character was typed that no number has."""
 
         name: str
+        character: str
 
-    def __init__(self, kind: Kind, value: str) -> None:
+    @dataclass
+    class Dropped(Message):
+        """What was being typed is given up."""
+
+    def __init__(self, kind: Kind, value: str, listed: Callable[[str], None]) -> None:
+        """``listed`` shows the list of a knob's values: at once, so that the next key is the list's."""
         super().__init__(id=f"knob-{kind.name}")
         self.kind = kind
         self.value = value
+        self.listed = listed
         self.typing: str | None = None
         """What was typed so far; ``None`` where nothing is being typed."""
 
@@ -138,7 +146,7 @@ class Knob(Widget, can_focus=True):
         elif self.kind.name in SWITCHES:
             self.action_move(1)
         else:
-            self.post_message(self.Opened(self.kind.name))
+            self.listed(self.kind.name)
 
     def type(self, text: str | None) -> None:
         """Show what is being typed; ``None`` ends it."""
@@ -146,37 +154,63 @@ class Knob(Widget, can_focus=True):
         self.refresh()
 
     def on_key(self, event: events.Key) -> None:
-        """Take the keys of a number that is being typed before they mean anything else."""
-        digit = event.character is not None and event.character.isascii() and event.character.isdigit()
-        if self.typing is None:
-            if not (self.counts and digit):
-                return
-            self.type(event.character)
-        elif not self._edit(self.typing, event):
-            return
-        event.stop()
-        event.prevent_default()
+        """Do here what a key means. The app runs bindings, and may do so only after the next key has come here."""
+        if passed_on(self, event) or self._typed(event) or self._turned(event):
+            event.stop()
+            event.prevent_default()
 
-    def _edit(self, typed: str, event: events.Key) -> bool:
-        """Whether the key was one of typing."""
-        if event.key == "enter":
-            self.type(None)
-            if typed:
-                self.post_message(self.Typed(self.kind.name, typed))
-        elif event.key == "escape":
-            self.type(None)
-        elif event.key == "backspace":
-            self.type(typed[:-1])
-        elif event.is_printable and event.character:
-            self.type(typed + event.character)
+    def _turned(self, event: events.Key) -> bool:
+        """Whether the key was one of a knob at which nothing is being typed."""
+        if event.key in STEPS:
+            self.action_move(STEPS[event.key])
+        elif event.key in OPENING:
+            self.action_open()
+        elif event.key in ("tab", "shift+tab"):
+            go = self.screen.focus_next if event.key == "tab" else self.screen.focus_previous
+            go()
         else:
-            self.type(None)
             return False
         return True
 
+    def _typed(self, event: events.Key) -> bool:
+        """Whether the key was one of typing a number."""
+        if self.typing is not None:
+            return self._edit(self.typing, event)
+        digit = event.character is not None and event.character.isascii() and event.character.isdigit()
+        if self.counts and digit:
+            self.type(event.character)
+            return True
+        return False
+
+    def _edit(self, typed: str, event: events.Key) -> bool:
+        """Whether the key was one of typing; one that is not ends it."""
+        if event.key == "enter" and typed:
+            self.type(None)
+            self.post_message(self.Typed(self.kind.name, typed))
+        elif event.key in ("enter", "escape"):
+            self._drop()
+        elif event.key in ERASING:
+            self.type(typed[:-1])
+        elif event.key in CLEARING:
+            self.type("")
+        elif not (event.is_printable and event.character):
+            self._drop()
+            return False
+        elif event.character in TYPED:
+            self.type(typed + event.character)
+        else:
+            self.post_message(self.Refused(self.kind.name, event.character))
+        return True
+
+    def _drop(self) -> None:
+        """Give up what is being typed."""
+        if self.typing is not None:
+            self.type(None)
+            self.post_message(self.Dropped())
+
     def on_blur(self) -> None:
         """What was not ended by Enter is dropped."""
-        self.type(None)
+        self._drop()
 
     def on_click(self, event: events.Click) -> None:
         """An arrow moves; the value is typed or chosen."""

@@ -14,6 +14,7 @@ from ..costs.sharding import misfit
 from ..errors import InputError
 from ..hardware.load import load_gpu
 from ..models.load import load_model
+from ..report import format as fmt
 from .presets import preset_names
 from .state import AXES, COUNTS, MMA_DTYPES, State, refusal
 
@@ -55,7 +56,7 @@ def problem(state: State) -> str | None:
 
 def told(state: State) -> str:
     """What the state is of, in a line. Raises InputError for a model or GPU that there is not."""
-    groups = f", {state.group_batch:,} requests to a DP group" if state.dp > 1 else ""
+    groups = f", {fmt.counted(state.group_batch, 'request')} to a DP group" if state.dp > 1 else ""
     return f"{load_model(state.model).name} on {state.tp * state.dp:,} x {load_gpu(state.gpu).name}{groups}"
 
 

@@ -54,7 +54,7 @@ def _engines(found: tuple[Found, ...]) -> Found:
     reports = {name: report for name, report in zip(ENGINES, found, strict=True) if isinstance(report, Report)}
     wrong = [(name, each) for name, each in zip(ENGINES, found, strict=True) if isinstance(each, Wrong)]
     if not reports:
-        return found[0]
+        return _refused(wrong)
     first = next(iter(reports.values()))
     return Report(
         command="explore",
@@ -82,8 +82,25 @@ def _engines(found: tuple[Found, ...]) -> Found:
             for name, report in reports.items()
             for item in report.explanations
         ),
-        input_sources={key: texts for report in reports.values() for key, texts in report.input_sources.items()},
+        input_sources=_sources(reports),
     )
+
+
+def _refused(wrong: list[tuple[str, Wrong]]) -> Wrong:
+    """Why neither engine answers; once, where both say the same."""
+    messages = {each.message for _, each in wrong}
+    hints = "; ".join(dict.fromkeys(each.hint for _, each in wrong if each.hint))
+    text = messages.pop() if len(messages) == 1 else "; ".join(f"{name}: {each.message}" for name, each in wrong)
+    return Wrong(text, hints or None)
+
+
+def _sources(reports: dict[str, Report]) -> dict[str, tuple[str, ...]]:
+    """Where the inputs of all reports were read; an input of several has the sources of each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for report in reports.values():
+        for key, texts in report.input_sources.items():
+            found[key] = tuple(dict.fromkeys((*found.get(key, ()), *texts)))
+    return found
 
 
 def _paths_table(reports: dict[str, Report]) -> Table:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
+from threading import Lock
 
+from ..errors import InputError
 from ..report.record import Report
 from ..report.render import to_json
 from ..report.write import replacing, write_figure
 from .answers import Answers, Wrong
 from .state import COMMANDS, State
+
+_ONE_AT_A_TIME = Lock()
+"""matplotlib draws one figure at a time."""
 
 
 def report_of(answers: Answers, state: State) -> Report:
@@ -35,21 +39,48 @@ def save(answers: Answers, state: State, folder: Path) -> tuple[Path, ...]:
     """Write ``explore-N.json`` and, where there is a roofline, ``explore-N.svg``; the paths written are returned.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be written; then neither file is there.
     """
-    target, figure = free_names(folder)
-    with replacing(target, None) as path:
-        path.write_text(to_json(report_of(answers, state)), encoding="utf-8")
+    text = to_json(report_of(answers, state))
     roofline = answers.answer(state, "roofline")
-    if isinstance(roofline, Wrong):
-        return (target,)
-    write_figure(roofline, figure, "slide")
+    with _ONE_AT_A_TIME:
+        target, figure = taken_names(folder)
+        try:
+            with replacing(target, None) as path:
+                path.write_text(text, encoding="utf-8")
+            if isinstance(roofline, Wrong):
+                figure.unlink()
+                return (target,)
+            write_figure(roofline, figure, "slide")
+        except BaseException as error:
+            for made in (target, figure):
+                made.unlink(missing_ok=True)
+            if isinstance(error, InputError):
+                raise InputError(f"nothing is saved: {str(error).removeprefix('--output ')}") from None
+            raise
     return target, figure
 
 
-def free_names(folder: Path) -> tuple[Path, Path]:
-    """The first numbered names of a JSON and a figure of which neither is there."""
-    pairs: Iterator[tuple[Path, Path]] = (
-        (folder / f"explore-{number}.json", folder / f"explore-{number}.svg") for number in count(1)
-    )
-    return next((target, figure) for target, figure in pairs if not target.exists() and not figure.exists())
+def taken_names(folder: Path) -> tuple[Path, Path]:
+    """The first numbered names of a JSON and a figure of which neither is there, each made as an empty file.
+
+    Making them is what finds them free: nobody else's file of such a name is ever replaced.
+    """
+    for number in count(1):
+        target, figure = folder / f"explore-{number}.json", folder / f"explore-{number}.svg"
+        if _taken(target):
+            if _taken(figure):
+                return target, figure
+            target.unlink()
+    raise AssertionError("numbers do not end")
+
+
+def _taken(path: Path) -> bool:
+    """Make an empty file; ``False`` where something of that name is there."""
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise InputError(f"nothing is saved: {error.strerror}: {path.parent}") from None
+    return True

@@ -21,6 +21,8 @@ MOST_GPUS = 4096
 """As :data:`mla_calc.costs.placement.MAX_GPUS`, whose import would take longer than to draw the screen."""
 COUNTS = {"tp": MOST_GPUS, "dp": MOST_GPUS, "batch": 1 << 13, "context": MAX_TOKENS, "queries": MAX_TOKENS}
 """The knobs that are whole numbers, and the most that each takes."""
+TYPED = "0123456789,kKmM"
+"""The characters of a number as :func:`count_of` takes it."""
 SWITCHES = ("sparse",)
 _THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 

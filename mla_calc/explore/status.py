@@ -1,4 +1,4 @@
-"""The line below the panels: what the state is of, or what is wrong."""
+"""The line below the panels: what the state is of, or what is wrong; and what stands where nothing has room."""
 
 from __future__ import annotations
 
@@ -32,3 +32,22 @@ class Status(Widget):
     def render(self) -> Text:
         """The line, cut where the screen ends."""
         return Text(f"! {self.text}" if self.wrong else self.text, no_wrap=True, overflow="ellipsis")
+
+
+class TooSmall(Widget):
+    """Stands alone on a terminal that the screen does not fit."""
+
+    DEFAULT_CSS = "TooSmall { display: none; height: 1fr; width: 1fr; text-style: bold; }"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(id="too-small")
+        self.text = text
+
+    def tell(self, text: str) -> None:
+        """Show ``text``."""
+        self.text = text
+        self.refresh()
+
+    def render(self) -> Text:
+        """The text, folded."""
+        return Text(self.text)

@@ -19,13 +19,17 @@ Scale = Literal["log", "linear", "category"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a mark is drawn. Marks that share a colour differ in marker or dash too, so that grey print tells them."""
+    """How a mark is drawn. Marks that share a colour differ in marker or dash too, so that grey print tells them.
+
+    ``weight``: how many times as wide as others a line is.
+    """
 
     colour: Colour = "ink"
     marker: Marker = "circle"
     dash: Dash = "solid"
     hollow: bool = False
     faint: bool = False
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,10 @@ class Shown:
 class Line:
     """A line through records in their order.
 
-    ``text`` is the key of what stands at each of its points, and ``kind`` that text's format; ``arrow``: it has a
-    direction.
+    ``text`` is the key of what stands at each of its points, and ``kind`` that text's format; ``must`` the key of what
+    says that a point's text is there whatever is near. ``ends``: only the first and the last point have a text, where
+    there is room. ``arrow``: it has a direction. ``key``: its colour in the key, where its own tells something else.
+    ``spread``: the keys of both ends of an upright bar through each point; a terminal has no room for it.
     """
 
     rows: Rows
@@ -66,11 +72,18 @@ class Line:
     arrow: bool = False
     markers: bool = True
     shown: tuple[Shown, ...] = ()
+    spread: tuple[str, str] | None = None
+    must: str = ""
+    ends: bool = False
+    key: Colour | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A point for each record; ``area``: key of a share from 0 to 1 that its area is proportional to."""
+    """A point for each record; ``area``: key of a share from 0 to 1 that its area is proportional to.
+
+    ``key``: its colour in the key, where its own tells something else.
+    """
 
     rows: Rows
     x: str
@@ -81,11 +94,15 @@ class Points:
     text: str = ""
     kind: str = "text"
     shown: tuple[Shown, ...] = ()
+    key: Colour | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """The lesser of ``slope`` times x and ``flat``: the paths of both in the results."""
+    """The lesser of ``slope`` times x and ``flat``: the paths of both in the results.
+
+    ``on_flat`` and ``on_slope`` are what a picture says beside its parts.
+    """
 
     slope: str
     flat: str
@@ -93,6 +110,8 @@ class Roof:
     look: Look = field(default_factory=Look)
     shown: tuple[tuple[str, str], ...] = ()
     """Label and text of what is told beside: the sources of both."""
+    on_flat: str = ""
+    on_slope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +160,8 @@ class Cells:
 class Bars:
     """A level bar for each record: ``name`` is the key of its category on the y axis, ``value`` of its length.
 
-    The number stands at its end in the format ``kind``. Several in one panel are stacked where the panel says so, and
-    stand side by side otherwise.
+    The number stands at its end in the format ``kind``, and after it that of the key ``ratio``, as a factor. Several in
+    one panel are stacked where the panel says so, and stand side by side otherwise.
     """
 
     rows: Rows
@@ -152,6 +171,7 @@ class Bars:
     label: str = ""
     look: Look = field(default_factory=Look)
     shown: tuple[Shown, ...] = ()
+    ratio: str = ""
 
 
 Mark = Line | Points | Roof | Rule | Zones | Cells | Bars

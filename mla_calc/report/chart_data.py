@@ -8,11 +8,14 @@ from itertools import pairwise
 from math import exp, log, log10
 from typing import Any, Literal
 
+from . import format as fmt
 from .chart import Axis, Bars, Cells, Line, Mark, Panel, Points, Roof, Rows, Rule, Zones
 from .record import Results, lookup
 
 ROOM = 0.06
 """Of an axis' length: what is left free at both ends."""
+MOST_TEXT = 0.6
+"""Of an axis' length: more of it does not go to a number beside a bar."""
 
 
 def records(results: Results, rows: Rows) -> list[dict[str, Any]]:
@@ -36,6 +39,34 @@ def drawn(results: Results, mark: Line | Points | Cells | Bars) -> list[dict[str
     """The records of a mark that have what it draws: one with a value that is not known has no place."""
     keys = (mark.value,) if isinstance(mark, Bars) else (mark.x, mark.y)
     return [record for record in records(results, mark.rows) if all(value(record, key) is not None for key in keys)]
+
+
+def bar_text(record: dict[str, Any], mark: Bars) -> str:
+    """What stands at the end of a bar: its number, and how many times another's that is."""
+    text = fmt.shown(value(record, mark.value), mark.kind)
+    return f"{text}, {fmt.short_factor(value(record, mark.ratio))}" if mark.ratio else text
+
+
+def ends_alone(panel: Panel, results: Results) -> list[tuple[float, str]]:
+    """Of each bar that is stacked with no other: where it ends, in the axis' units, and what stands there."""
+    bars = [(record, mark) for mark in panel.marks if isinstance(mark, Bars) for record in drawn(results, mark)]
+    names = [value(record, mark.name) for record, mark in bars]
+    return [
+        (value(record, mark.value) / panel.x.unit, bar_text(record, mark))
+        for name, (record, mark) in zip(names, bars, strict=True)
+        if not panel.stacked or names.count(name) == 1
+    ]
+
+
+def with_room(ends: tuple[float, float], taken: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The ends of a linear axis, the upper one so high that texts stand inside.
+
+    Args:
+        ends: as they are without texts.
+        taken: where each text begins, and what share of the axis it takes; more than MOST_TEXT it does not get.
+    """
+    low, high = ends
+    return low, max([high, *(low + (start - low) / (1 - min(share, MOST_TEXT)) for start, share in taken)])
 
 
 def column(found: Iterable[dict[str, Any]], key: str, axis: Axis) -> list[Any]:

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from html import escape
 
 from . import format as fmt
+from .direction import isolated
 from .explain import explained
 from .record import Report, Table
 from .render import cells, numeric_columns
 
 
 def escaped(text: object) -> str:
-    """A text as HTML shows it, in an attribute too: no character of it is markup."""
-    return escape(str(text), quote=True)
+    """A text as HTML shows it, in an attribute too: no character of it is markup, and none moves those beside it."""
+    return escape(isolated(str(text)), quote=True)
 
 
 def tables_html(report: Report) -> str:

@@ -24,6 +24,11 @@ ENDINGS = (
     ("versions", "Versions"),
 )
 """The sections that gather what the answers hold, after them: anchor and title."""
+OF_NOTES = (
+    "Options that a note names are those of the commands in the sections beside it; a figure with (null) has none in"
+    " their JSON, for the reason given."
+)
+"""What stands before the notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from .drawing.svg import unique_ids
 from .html import escaped, explanations_html, list_html, tables_html
-from .page import ENDINGS, SUMMARY, Page, Part, Section
+from .page import ENDINGS, OF_NOTES, SUMMARY, Page, Part, Section
 from .page_style import STYLE
 from .record import Report
 
@@ -124,8 +124,6 @@ def svg_of(part: Part) -> str:
 
 _PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-_ID = re.compile(r'(?<=\sid=")([^"]*)')
-_REFERENCE = re.compile(r'((?:xlink:)?href="#|url\(#)')
 _STYLE = re.compile(r"(<style[^>]*>)\s*\*\s*\{")
 
 
@@ -137,14 +135,7 @@ def inline_svg(text: str, prefix: str, label: str) -> str:
     Several figures stand in one page, whose ids are one space and whose styles reach everything.
     """
     text = _METADATA.sub("", _PROLOGUE.sub("", text))
-    seen: Counter[str] = Counter()
-
-    def unique(match: re.Match[str]) -> str:
-        seen[match[1]] += 1  # the parts of one mark share an id, which nothing refers to
-        again = f"-{seen[match[1]]}" if seen[match[1]] > 1 else ""
-        return f"{prefix}{match[1]}{again}"
-
-    text = _REFERENCE.sub(lambda match: match[1] + prefix, _ID.sub(unique, text))
+    text = unique_ids(text, prefix)
     text = _STYLE.sub(lambda match: f"{match[1]}#{prefix}svg * {{", text)
     head = f'<svg id="{prefix}svg" role="img" aria-label="{escaped(label)}" '
     return head + text.removeprefix("<svg ").rstrip()
@@ -165,7 +156,7 @@ def _explanations(page: Page) -> str:
 
 def _notes(page: Page) -> str:
     items = "\n".join(f"<li>{escaped(note)} {_links(sections)}</li>" for note, sections in page.notes())
-    return f'<ul class="long">\n{items}\n</ul>'
+    return f'<p>{escaped(OF_NOTES)}</p>\n<ul class="long">\n{items}\n</ul>'
 
 
 def _links(sections: Iterable[Section]) -> str:

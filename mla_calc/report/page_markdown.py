@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from .explain import explained
-from .page import ENDINGS, SUMMARY, Page, Part, Section
+from .markdown_text import code, inline, text
+from .page import ENDINGS, OF_NOTES, SUMMARY, Page, Part, Section
 from .record import Report, Table
 from .render import cells, numeric_columns
 from .write import replacing
@@ -50,31 +50,16 @@ def to_markdown(page: Page, stem: str | None = None) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-_MARKUP = re.compile(r"(https?://[\w./~%#?=+-]+)|([\\`*_\[\]<>|~#&])")
-
-
-def text(words: str) -> str:
-    """A text in which no character is markup, on one line; an address stays one."""
-    return _MARKUP.sub(lambda match: match[1] or f"\\{match[2]}", " ".join(words.split()))
-
-
-def code(words: str) -> str:
-    """A text as code, on one line, whatever backticks it holds."""
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", words)), default=0))
-    space = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{fence}{space}{' '.join(words.splitlines())}{space}{fence}"
-
-
 def _heading(name: str, title: str) -> list[str]:
     return [f'<a id="{name}"></a>', f"## {text(title)}"]
 
 
 def _opening(page: Page) -> list[str]:
-    contents = [f"{place}. [{text(title)}](#{name})" for place, (name, title) in enumerate(page.contents(), 1)]
-    figures = [f"| {text(item.label)} | {text(shown)} |" for item, shown in page.figures()]
+    contents = [f"{place}. [{inline(title)}](#{name})" for place, (name, title) in enumerate(page.contents(), 1)]
+    figures = [f"| {inline(item.label)} | {inline(shown)} |" for item, shown in page.figures()]
     table = ["| | |", "| --- | ---: |", *figures] if figures else []
     said = [
-        f"- [{text(item.title)}](#{item.name}){f' ({text(about)})' if about else ''}. {text(sentence)}"
+        f"- [{inline(item.title)}](#{item.name}){f' ({inline(about)})' if about else ''}. {inline(sentence)}"
         for item, about, sentence in page.summary()
     ]
     return ["\n".join(contents), *_heading("summary", SUMMARY), "\n".join(table), "\n".join(said)]
@@ -86,9 +71,9 @@ def _part(part: Part, head: list[str], stem: str | None) -> list[str]:
     if report is not None and part.tables:
         found += [*map(text, head), *_tables(report), text(report.sentence)]
     if part.chart is not None and stem is not None:
-        found.append(f"![{text(part.chart.title)}]({figure_name(stem, part).replace(' ', '%20')})")
+        found.append(f"![{inline(part.chart.title)}]({figure_name(stem, part).replace(' ', '%20')})")
     if part.reason:
-        found.append(f"> **Left out:** {text(part.reason)}")
+        found.append(f"> **Left out:** {inline(part.reason)}")
     if part.command:
         found.append(code(part.command))
     return found
@@ -97,14 +82,14 @@ def _part(part: Part, head: list[str], stem: str | None) -> list[str]:
 def _tables(report: Report) -> list[str]:
     found = []
     for table in report.tables:
-        found += [f"**{text(table.caption)}**" if table.caption else "", _table(table, report)]
+        found += [f"**{inline(table.caption)}**" if table.caption else "", _table(table, report)]
     return found
 
 
 def _table(table: Table, report: Report) -> str:
     numeric = numeric_columns(table)
     rule = ["---:" if index in numeric else "---" for index in range(len(table.headers))]
-    lines = [[*map(text, table.headers)], rule, *([*map(text, row)] for row in cells(table, report))]
+    lines = [[*map(inline, table.headers)], rule, *([*map(inline, row)] for row in cells(table, report))]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -112,8 +97,8 @@ def _explanations(page: Page) -> list[str]:
     found = []
     for section, part, report in page.explanations():
         items = [
-            f"- {code(item['key'])} = {item['value']}: {code(item['formula'])} = {code(item['numbers'])}"
-            f" ({text(item['cite'])})"
+            f"- {code(item['key'])} = {inline(str(item['value']))}: {code(item['formula'])} = {code(item['numbers'])}"
+            f" ({inline(item['cite'])})"
             for item in explained(report)
         ]
         about = f"{section.title}: {part.text}" if part.text else section.title
@@ -122,11 +107,11 @@ def _explanations(page: Page) -> list[str]:
 
 
 def _notes(page: Page) -> list[str]:
-    return ["\n".join(f"- {text(note)} ({_links(sections)})" for note, sections in page.notes())]
+    return [text(OF_NOTES), "\n".join(f"- {text(note)} ({_links(sections)})" for note, sections in page.notes())]
 
 
 def _links(sections: Iterable[Section]) -> str:
-    return ", ".join(f"[{text(section.title.lower())}](#{section.name})" for section in sections)
+    return ", ".join(f"[{inline(section.title.lower())}](#{section.name})" for section in sections)
 
 
 def _sources(page: Page) -> list[str]:
@@ -135,7 +120,7 @@ def _sources(page: Page) -> list[str]:
 
 
 def _versions(page: Page) -> list[str]:
-    rows = [f"| {text(item.what)} | {text(item.version)} | {text(item.date or '-')} |" for item in page.versions]
+    rows = [f"| {inline(item.what)} | {inline(item.version)} | {inline(item.date or '-')} |" for item in page.versions]
     table = "\n".join(["| what | version | date |", "| --- | --- | --- |", *rows])
     return [table, "This page is made again, byte for byte, by:", code(page.command)]
 

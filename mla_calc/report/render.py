@@ -10,6 +10,7 @@ from typing import Any
 
 from . import format as fmt
 from .explain import explained, input_lines
+from .markdown_text import code, inline, text
 from .record import Cell, Report, Table, flattened, lookup
 
 
@@ -54,39 +55,35 @@ def _csv_lines(record: dict[str, Any], rows_path: str) -> list[dict[str, Any]]:
 
 def to_markdown(report: Report, explain: bool = False) -> str:
     """The report as GitHub-flavoured Markdown, with the same tables as a terminal shows."""
-    parts = [f"## {report.title}", report.subtitle]
+    parts = [f"## {inline(report.title)}", text(report.subtitle)]
     for table in report.tables:
         if table.caption:
-            parts.append(f"**{table.caption}**")
+            parts.append(f"**{inline(table.caption)}**")
         parts.append(_markdown_table(table, report))
-    parts.append(report.sentence)
+    parts.append(text(report.sentence))
     if report.notes:
-        parts.append("\n".join(f"- {note}" for note in report.notes))
+        parts.append("\n".join(f"- {text(note)}" for note in report.notes))
     if explain:
         lines = [
-            f"- `{item['key']}` = {item['value']}: `{item['formula']}` = `{item['numbers']}`"
+            f"- {code(item['key'])} = {inline(str(item['value']))}: {code(item['formula'])} = {code(item['numbers'])}"
             for item in explained(report)
         ]
         parts += [
             "### How each figure comes about",
             "\n".join(lines),
-            "\n".join(f"- {line}" for line in input_lines(report)),
+            "\n".join(f"- {text(line)}" for line in input_lines(report)),
         ]
     if report.sources:
-        parts.append("Sources: " + "; ".join(report.sources))
+        parts.append("Sources: " + "; ".join(map(inline, report.sources)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _markdown_table(table: Table, report: Report) -> str:
-    rows = [[_escaped(text) for text in row] for row in cells(table, report)]
+    rows = [[inline(entry) for entry in row] for row in cells(table, report)]
     numeric = numeric_columns(table)
     rule = ["---:" if index in numeric else "---" for index in range(len(table.headers))]
-    lines = [[_escaped(header) for header in table.headers], rule, *rows]
+    lines = [[inline(header) for header in table.headers], rule, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def cells(table: Table, report: Report) -> list[list[str]]:

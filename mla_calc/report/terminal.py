@@ -6,60 +6,76 @@ A report with a chart for the terminal ends with it and the sentence, which fill
 from __future__ import annotations
 
 import io
+import os
 import sys
+from collections.abc import Iterable
 from typing import Literal
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ..errors import one_line
 from . import format as fmt
 from .explain import explained, input_lines
 from .record import Report, Table
 from .render import cells, numeric_columns
 
 INDENT = 2
-LEAST_TEXT = 12
-"""Columns of text fold down to this width."""
+LEAST_TEXT, LONGEST_WORD = 12, 24
+"""Columns of text fold down to the first width, or that of their longest word; but a word is broken at the second."""
 PIPE_WIDTH = 100
-"""Sentences wrap here where there is no terminal; tables are never cut."""
+"""Sentences wrap here where there is no terminal and nobody says how wide it is; tables are then never cut."""
 SCREEN = (80, 24)
 """Columns and lines of a chart and its sentence where there is no terminal."""
 LEAST_CHART = 10
 """Lines of a chart on a terminal that has fewer."""
 
 
-def plain_text(report: Report, explain: bool) -> str:
-    """The report without colour, at a fixed width."""
+def plain_text(report: Report, explain: bool, columns: int | None = None) -> str:
+    """The report without colour: for ``columns``, or at a fixed width with tables as wide as they need."""
     buffer = io.StringIO()
-    console = Console(file=buffer, width=PIPE_WIDTH, no_color=True, highlight=False, force_terminal=False)
-    show(report, explain, console, _unicode(sys.stdout.encoding))
+    console = Console(
+        file=buffer, width=columns or PIPE_WIDTH, height=SCREEN[1], no_color=True, highlight=False, force_terminal=False
+    )
+    show(report, explain, console, _unicode(sys.stdout.encoding), fitted=columns is not None)
     return "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
 
 
-def show(report: Report, explain: bool, console: Console, unicode: bool | None = None) -> None:
+def asked_columns() -> int | None:
+    """The columns that the variable COLUMNS asks for, as rich reads it on a terminal; ``None``: it does not."""
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) or None if columns.isascii() and columns.isdigit() else None
+
+
+def show(
+    report: Report, explain: bool, console: Console, unicode: bool | None = None, fitted: bool | None = None
+) -> None:
     """Print the report to ``console``.
 
     ``unicode``: whether a chart may have characters beyond ASCII; ``None``: as the console's encoding has them.
+    ``fitted``: whether tables and charts keep to the console's width; ``None``: where it is a terminal.
     """
     charted = report.chart is not None and report.chart_on_terminal
+    fitted = console.is_terminal if fitted is None else fitted
     name, _, geometry = report.title.partition("   ")
-    console.print(Text.assemble((name, "bold"), "   " + geometry if geometry else ""))
+    console.print(Text.assemble((_plain(name), "bold"), "   " + _plain(geometry) if geometry else ""))
     if report.subtitle:
-        console.print(Text(report.subtitle))
+        console.print(Text(_plain(report.subtitle)))
     for table in report.tables:
         console.print()
         if table.caption:
-            console.print(Text("  " + table.caption, style="bold"))
-        _print_table(table, report, console)
+            _indented(table.caption, INDENT, console, style="bold")
+        _print_table(table, report, console, fitted)
     if report.sentence and not charted:
         console.print()
-        console.print(Text(report.sentence))
+        console.print(Text(_plain(report.sentence)))
     if report.notes:
         console.print()
     for note in report.notes:
-        console.print(Text(f"note: {note}", style="dim"))
+        console.print(Text(_plain(f"note: {note}"), style="dim"))
     if report.show_sources:
         console.print()
         for source in report.sources:
@@ -67,7 +83,12 @@ def show(report: Report, explain: bool, console: Console, unicode: bool | None =
     if explain and (report.explanations or report.input_sources):
         _print_explanations(report, console)
     if charted:
-        _print_chart(report, console, _unicode(console.encoding) if unicode is None else unicode)
+        _print_chart(report, console, _unicode(console.encoding) if unicode is None else unicode, fitted)
+
+
+def _plain(text: str) -> str:
+    """A text none of whose characters moves the cursor or tells the terminal anything: those as escapes."""
+    return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
 
 
 def _unicode(encoding: str | None) -> bool:
@@ -75,23 +96,25 @@ def _unicode(encoding: str | None) -> bool:
     return encoding is None or encoding.lower().startswith("utf")
 
 
-def _print_chart(report: Report, console: Console, unicode: bool) -> None:
+def _print_chart(report: Report, console: Console, unicode: bool, fitted: bool) -> None:
     """The chart and the sentence, together as high as the screen; on a terminal a line stays free for the prompt.
 
     Of several panels the last one stands on the screen, the others before it.
     """
+    from .drawing.glyphs import with_texts
     from .drawing.text import chart_text
 
     assert report.chart is not None
-    width, height = (console.width, console.height - 1) if console.is_terminal else SCREEN
-    sentence = Text(report.sentence)
+    chart, results = with_texts(report.chart, _plain), with_texts(report.results, _plain)
+    width, height = console.width if fitted else SCREEN[0], console.height - 1 if console.is_terminal else SCREEN[1]
+    sentence = Text(_plain(report.sentence))
     below = 1 + len(sentence.wrap(console, width)) if report.sentence else 0
     colour = console.is_terminal and not console.no_color and console.color_system is not None
     console.print()
     room = max(LEAST_CHART, height - below)
     try:
-        for panel in range(len(report.chart.panels)):
-            text = chart_text(report.chart, report.results, width, room, colour, panel, ascii_only=not unicode)
+        for panel in range(len(chart.panels)):
+            text = chart_text(chart, results, width, room, colour, panel, ascii_only=not unicode)
             if panel:
                 console.print()
             console.print(Text.from_ansi(text), soft_wrap=True)
@@ -102,26 +125,72 @@ def _print_chart(report: Report, console: Console, unicode: bool) -> None:
         console.print(sentence, width=width)
 
 
-def _print_table(table: Table, report: Report, console: Console) -> None:
-    """The table as wide as it needs; folded only where a terminal is narrower."""
-    rows = cells(table, report)
+def _print_table(table: Table, report: Report, console: Console, fitted: bool) -> None:
+    """The table as wide as it needs; where ``fitted``, narrower by folding its texts, and else entry below entry."""
+    rows = [[_plain(entry) for entry in row] for row in cells(table, report)]
     numeric = numeric_columns(table)
-    widths = [max(map(len, column)) for column in zip(table.headers, *rows, strict=True)]
-    least = [width if index in numeric else min(width, LEAST_TEXT) for index, width in enumerate(widths)]
+    headers = tuple(map(_plain, table.headers))
+    columns = list(zip(headers, *rows, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    if fitted:
+        least = [widths[at] if at in numeric else _least(column) for at, column in enumerate(columns)]
+        room = console.width - INDENT - 2 * (len(widths) - 1)
+        if sum(least) > room:
+            _print_entries(headers, rows, numeric, console)
+            return
+        widths = _folded(widths, least, room)
     rich_table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, header in enumerate(table.headers):
+    for index, (header, width) in enumerate(zip(headers, widths, strict=True)):
         justify: Literal["left", "right"] = "right" if index in numeric else "left"
-        rich_table.add_column(Text(header), justify=justify, overflow="fold", no_wrap=index in numeric)
+        rich_table.add_column(Text(header), justify=justify, overflow="fold", no_wrap=index in numeric, width=width)
     for row in rows:
         rich_table.add_row(*map(Text, row))
-    needed, narrowest = (sum(sizes) + 2 * len(sizes) for sizes in (widths, least))
-    # texts fold where a terminal is narrow; a number is never broken, rather the terminal wraps the line
-    width = max(narrowest, min(needed, console.width - INDENT)) if console.is_terminal else needed
-    options = console.options.update(width=width + INDENT)
+    options = console.options.update(width=sum(widths) + 2 * len(widths) + INDENT)
     for line in console.render_lines(Padding(rich_table, (0, 0, 0, INDENT), expand=False), options, pad=False):
         text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
         text.rstrip()
         console.print(text, soft_wrap=True)
+
+
+def _least(column: Iterable[str]) -> int:
+    """The width that a column of texts keeps: no word of it is broken but one longer than any is likely to be."""
+    words = [cell_len(word) for text in column for word in text.split()]
+    longest = max(map(cell_len, column), default=0)
+    return min(longest, max(LEAST_TEXT, min(max(words, default=0), LONGEST_WORD)))
+
+
+def _folded(widths: list[int], least: list[int], room: int) -> list[int]:
+    """The widths of columns that share ``room``: the widest that may be narrower is, until all fit."""
+    widths = list(widths)
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])
+        widths[widest] -= 1
+    return widths
+
+
+def _print_entries(headers: tuple[str, ...], rows: list[list[str]], numeric: set[int], console: Console) -> None:
+    """A table that is wider than the screen: of each row its first entry, and the others below it."""
+    for row in rows:
+        _indented(f"{headers[0]}  {row[0]}".strip(), INDENT, console)
+        others = list(zip(headers, row, range(len(row)), strict=True))[1:]
+        pieces = [(f"{header}: {entry}" if header else entry, at) for header, entry, at in others if entry.strip()]
+        for line, at in _packed(pieces, console.width - 2 * INDENT):
+            if at in numeric:
+                console.print(Text(" " * 2 * INDENT + line), soft_wrap=True)  # a number stays in one piece
+            else:
+                _indented(line, 2 * INDENT, console)
+
+
+def _packed(pieces: list[tuple[str, int]], room: int) -> list[tuple[str, int]]:
+    """Texts side by side in lines of ``room`` columns, each line with the column of its first."""
+    lines: list[tuple[str, int]] = []
+    for text, at in pieces:
+        joined = f"{lines[-1][0]}; {text}" if lines else text
+        if lines and cell_len(joined) <= room:
+            lines[-1] = joined, lines[-1][1]
+        else:
+            lines.append((text, at))
+    return lines
 
 
 def _print_explanations(report: Report, console: Console) -> None:
@@ -143,4 +212,4 @@ def _print_explanations(report: Report, console: Console) -> None:
 
 def _indented(text: str, indent: int, console: Console, style: str = "") -> None:
     """A line whose continuation stays indented."""
-    console.print(Padding(Text(text, style=style), (0, 0, 0, indent), expand=False))
+    console.print(Padding(Text(_plain(text), style=style), (0, 0, 0, indent), expand=False))

@@ -46,6 +46,10 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
         from .terminal import show
 
         show(report, explain, Console(highlight=False))
+    elif chosen == "table":
+        from .terminal import asked_columns, plain_text
+
+        sys.stdout.write(plain_text(report, explain, asked_columns()))
     else:
         sys.stdout.write(FORMATS[chosen](report, explain))
 

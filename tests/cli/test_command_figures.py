@@ -11,7 +11,7 @@ import pytest
 
 from mla_calc.cli import options
 from mla_calc.report.chart import Bars, Cells, Chart, Line, Points, Roof, Rule, Zones
-from mla_calc.report.chart_data import drawn, number_at, value
+from mla_calc.report.chart_data import bar_text, drawn, number_at, value
 from mla_calc.report.drawing.style import SIZES
 from mla_calc.report.record import Report
 
@@ -177,6 +177,67 @@ def test_cache_bytes_and_the_break_even(cli: Run, monkeypatch: pytest.MonkeyPatc
     assert cluster["Llama-3-70B"] == [327680, 327680, 327680, 327680, 2 * 327680]  # 8 heads, then copies
 
 
+@pytest.mark.parametrize(
+    ("line", "ratios"),
+    [
+        (CACHE, [1, 71.11, 4.663]),
+        ("cache --model dsv3 --vs llama3-70b --cache-form expanded", [71.11, 1, 4.663]),
+        ("cache --model llama3-70b --vs dsv3", [1, 0.2145]),
+    ],
+)
+def test_bars_start_at_zero_and_tell_the_ratio(
+    line: str, ratios: list[float], cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the latent's 70,272 bytes: 4,997,120 and 327,680. A bar's length says nothing on a log axis."""
+    chart, results = drawing(line, cli, monkeypatch)
+    assert chart.panels[0].x.scale == "linear"
+    assert [value(record, bar.ratio) for bar in marks(chart, Bars) for record in drawn(results, bar)] == [
+        pytest.approx(ratio, rel=1e-3) for ratio in ratios
+    ]
+    if line == CACHE:
+        texts = [bar_text(record, bar) for bar in marks(chart, Bars) for record in drawn(results, bar)]
+        assert texts == ["68.6 KiB, 1x", "4.8 MiB, 71x", "320.0 KiB, 4.7x"]
+
+
+MANY = (
+    "cache --model dsv3 --vs kimi-k2,llama3.1-405b,qwen2.5-72b,gemma-3-27b,gpt-oss-120b,llama3-70b,llama3-8b,"
+    "llama2-7b,mixtral-8x7b,qwen3-32b,glm-4.5,minimax-m2"
+)
+
+
+def test_many_models_are_told_apart(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line has a colour, marker and dash of its own; models of the same bytes share one, or one hid the other."""
+    chart, results = drawing(MANY, cli, monkeypatch)
+    lines = [mark for mark in chart.panels[2].marks if isinstance(mark, Line)]
+    looks = [(line.look.colour, line.look.marker, line.look.dash) for line in lines]
+    assert len(set(looks)) == len(looks) == len({tuple(drawn_at(line, results)) for line in lines})
+    assert "DeepSeek-V3, latent = Kimi-K2-Instruct" in {line.label for line in lines}  # 61 layers of 576 values, both
+    assert "12 other models" in chart.title
+    assert len(marks(chart, Bars)) == 14
+
+
+def test_one_model_without_a_latent_has_nothing_beside_it(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing("cache --model llama3-70b", cli, monkeypatch)
+    assert [bar.ratio for bar in marks(chart, Bars)] == [""]
+    assert chart.panels[0].title == "one copy"
+    assert "expanded" not in chart.caption
+    assert "expanded" in drawing("cache --model dsv3", cli, monkeypatch)[0].caption
+
+
+def drawn_at(line: Line, results: Any) -> list[Any]:
+    return [value(record, line.y) for record in drawn(results, line)]
+
+
+def test_break_evens_have_numbers_while_they_are_few(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, _ = drawing(CACHE, cli, monkeypatch)
+    many, _ = drawing(MANY, cli, monkeypatch)
+    assert [rule.text for rule in marks(few, Rule)] == ["TP {}"]
+    rules = marks(many, Rule)
+    assert len(rules) > 4
+    assert {rule.text for rule in rules} == {""}
+    assert [rule.label for rule in rules if rule.label] == ["break-even TP"]
+
+
 def test_a_rank_of_the_expanded_form(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads of an expanded cache shard, the latent does not."""
     chart, results = drawing("cache --model dsv3 --tp 1:128:x2", cli, monkeypatch)
@@ -224,7 +285,7 @@ def test_cells_of_the_map(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_drawn_on_the_map(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU that was measured: its crossovers with their spread, the estimates, and vLLM's thresholds."""
     chart, results = drawing(CROSSOVER, cli, monkeypatch)
-    assert sorted(number_at(results, rule.path) for rule in marks(chart, Rule)) == [1, 128, 512]
+    assert sorted(number_at(results, rule.path) or 0 for rule in marks(chart, Rule)) == [1, 128, 512]
     assert {line.label for line in marks(chart, Line)} == {
         "naive from, by FLOPs", "by bound", "by estimate", "measured",
     }  # fmt: skip
@@ -232,8 +293,9 @@ def test_what_is_drawn_on_the_map(cli: Run, monkeypatch: pytest.MonkeyPatch) -> 
     recorded = {record["context"]: record["queries"] for record in results["measured"]
                 if record["naive"] == "naive"}  # fmt: skip
     assert {record["context"]: record["queries"] for record in drawn(results, measured)} == recorded
-    assert {points.y for points in marks(chart, Points)} == {"low", "high"}
+    assert measured.spread == ("low", "high")
     assert "8,192 prefix tokens" in chart.caption
+    assert "bars: p10 to p90" in chart.caption
 
 
 def test_memory_of_a_gpu_adds_up(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +317,97 @@ def test_memory_of_a_gpu_adds_up(cli: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert first["requests"] == results["requests"]
 
 
+NOTHING = "capacity --model dsv3 --gpu h100 --gpus 8"
+
+
+@pytest.mark.parametrize("more", ["", " --search"])
+def test_what_does_not_fit_is_said_and_has_no_empty_panel(more: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of a GPU's memory add up to more than the driver reports: 81,089 MiB."""
+    chart, results = drawing(NOTHING + more, cli, monkeypatch)
+    best = results["best"][0]
+    parts = sum(best[f"{part}_bytes"] for part in ("weights", "workspace", "reserve"))
+    assert len(chart.panels) == 1
+    assert chart.title == "Nothing fits on 8 x NVIDIA H100 SXM5 80GB: DeepSeek-V3"
+    assert f"{(parts - 81089 * 2**20) / 2**30:.1f} GiB are missing on each" in chart.caption
+    assert "nothing fits" in chart.panels[0].title  # a terminal shows no caption
+    assert {record["label"].split(" (")[1] for record in results["best"]} == {"does not fit)"}
+    last = chart.caption.split("  ·  ")[-1]
+    assert last == ("none of 20 legal layouts fits; 6 are drawn" if more else "the one layout asked for")
+
+
+def test_a_budget_smaller_than_a_token(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing("capacity --model dsv3 --cache-budget 0.00006GiB", cli, monkeypatch)
+    assert chart.title.startswith("Nothing fits")
+    assert "a token takes 70,272 B" in chart.caption
+    assert len(chart.panels) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (CAPACITY, ["cache in bf16", "weights in fp8", "dense attention", "the best 6 of 35 legal layouts"]),
+        ("capacity --model dsv3 --gpu h200 --gpus 8", ["the one layout asked for"]),
+        ("capacity --model dsv3 --gpu b200 --tp 8 --weight-bytes 0.5", ["weights in 0.5 B each"]),
+        ("capacity --model dsv32 --gpu h200 --gpus 8 --dtype fp8_ds_mla", ["cache in fp8_ds_mla", "sparse attention"]),
+    ],
+)
+def test_the_caption_of_a_capacity(line: str, told: list[str], cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing(line, cli, monkeypatch)
+    parts = chart.caption.split("  ·  ")
+    for each in told:
+        assert any(part.endswith(each) or part.startswith(each) for part in parts), each
+    assert "weights in" not in drawing(LINES[-1], cli, monkeypatch)[0].caption  # a budget stands for weights too
+
+
+def test_dense_is_said_of_what_is_dense(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing(CROSSOVER, cli, monkeypatch)
+    parts = chart.caption.split("  ·  ")
+    assert [part for part in parts if "dense" in part] == [
+        "dense peak: 989.4 TFLOP/s bf16, 4.8 TB/s",
+        "dense attention",
+    ]
+
+
+SPARSE = "crossover --model dsv32 --gpu h200 --sparse"
+
+
+def test_a_boundary_above_the_map_is_said(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, results = drawing(SPARSE, cli, monkeypatch)
+    found = {record["context"]: record["bound_queries"] for record in results["map_boundary"]}
+    above = {context: queries for context, queries in found.items() if queries and queries > 1024}
+    assert list(above) == [8192]
+    assert f"above the map: naive takes less from Q {above[8192]:,} at S 8,192" in chart.caption
+    assert [context for context in found if not found[context]] == [2**power for power in range(14, 18)]
+    assert "absorbed takes less at every Q up to S, for S from 16,384 on" in chart.caption
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"{SPARSE} --context 32k,64k", "absorbed takes less at every Q up to S"),
+        ("crossover --model dsv3 --gpu h200", ""),
+        (
+            "crossover --model dsv3 --gpu h100 --context 128,256",
+            "above the map: engine absorbs up to 512: FLASH_ATTN_MLA",
+        ),
+        ("crossover --model dsv32 --gpu h200 --sparse --context 8k --tp 1,8", "TP 8, 1 request: "),
+    ],
+)
+def test_what_the_map_does_not_show(line: str, told: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, _ = drawing(line, cli, monkeypatch)
+    if told:
+        assert told in chart.caption
+    assert ("every Q" in chart.caption) == ("32k" in line)
+    assert ("above the map" in chart.caption) == ("8k" in line or "128" in line)
+
+
+def test_thresholds_are_named_once_and_by_one_that_is_drawn(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart, results = drawing("crossover --model dsv3 --gpu h100 --context 128,256", cli, monkeypatch)
+    named = [rule for rule in marks(chart, Rule) if rule.label]
+    assert [rule.label for rule in named] == ["engine absorbs up to"]
+    assert (number_at(results, named[0].path) or 0) <= max(record["queries"] for record in results["map"]) == 256
+
+
 @pytest.mark.parametrize("line", FIGURES)
 def test_titles_and_captions_name_what_is_drawn(line: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     chart, _ = drawing(line, cli, monkeypatch)
@@ -270,7 +423,7 @@ def test_titles_and_captions_name_what_is_drawn(line: str, cli: Run, monkeypatch
 
 def test_added_rows_are_the_csv(cli: Run) -> None:
     rows = cli(f"{CACHE} --by-tp --format csv").out.splitlines()
-    assert rows[0] == "name,cached,tp,bytes_per_token,per_rank_bytes_per_token,cluster_bytes_per_token"
+    assert rows[0] == "name,cached,tp,bytes_per_token,per_rank_bytes_per_token,cluster_bytes_per_token,ratio"
     assert len(rows) == 1 + 3 * 5
     cells = cli("crossover --model dsv3 --map --format csv").out.splitlines()
     assert cells[0].startswith("context,queries,tp,batch,absorbed_flop,naive_flop,")

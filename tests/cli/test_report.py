@@ -16,9 +16,10 @@ import pytest
 from mla_calc.cli.main import run
 from mla_calc.cli.report import page_of
 from mla_calc.data import preset_files
+from mla_calc.report.markdown_text import code, text
 from mla_calc.report.page import Page
 from mla_calc.report.page_html import inline_svg, to_html
-from mla_calc.report.page_markdown import code, text, to_markdown
+from mla_calc.report.page_markdown import to_markdown
 from tests.browser import IS_THERE, MISSING, chromium
 
 STEP = "--tp 8 -b 64 -s 32k --gpus 8"
@@ -223,6 +224,34 @@ def test_the_command_line_in_the_page_makes_it_again(
         assert (tmp_path / file.name).read_bytes() == file.read_bytes(), file.name
 
 
+def test_what_is_named_twice_counts_once() -> None:
+    named = {"vs": ["llama3-70b,Llama-3-70B", "llama3-70b"], "engine": ["vllm,vllm@0.33", "sglang"]}
+    page = page_of(**DEFAULTS | {"model": "dsv3", "gpu": "h100"} | named)
+    assert page.inputs["vs"] == ["Llama-3-70B"]
+    assert page.inputs["engine"] == ["vLLM 0.33.0", "SGLang 0.5.23"]
+
+
+def test_measured_ceilings_have_units() -> None:
+    page = page_of(**DEFAULTS | {"model": "dsv3", "gpu": "h200"})
+    table = next(
+        each for each in page.sections[0].parts[0].report.tables if each.caption.endswith("as it was measured")
+    )
+    units = {page.sections[0].parts[0].report.results["gpu"]["measured"][at]["quantity"]: row[2]
+             for at, row in enumerate(table.rows)}  # fmt: skip
+    assert units["memory_tbs"] == "TB/s"
+    assert units["bf16_gemm_tflops"] == "TFLOP/s"
+    assert set(units.values()) == {"TB/s", "TFLOP/s"}
+
+
+def test_a_hundred_thousand_requests_are_one_kind_of_row() -> None:
+    """Their prefixes are counted, and the batch is that of the same requests one by one."""
+    page = page_of(**DEFAULTS | {"model": "dsv3", "gpu": "h200", "batch": "20000", "context": "64"})
+    step = next(part for section in page.sections for part in section.parts if part.name == "dispatch-0")
+    rows = step.report.results["rows"]
+    assert len(rows) == 20_000
+    assert all(row is rows[0] for row in rows)
+
+
 def test_no_date_but_the_one_given(cli: Callable[..., Any]) -> None:
     line = "report --model minicpm3-4b --gpu h100 --format markdown"
     assert "2031-02-03" not in cli(line).out
@@ -350,17 +379,18 @@ def test_html_escapes_what_a_preset_says(hostile: Path) -> None:
 def test_markdown_escapes_what_a_preset_says(hostile: Path) -> None:
     shown = to_markdown(page(model=str(hostile), gpu="h100"), "page")
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown.replace("\\`", ""))
-    assert not re.search(r"(?<!\\)<(?!a id=|/a>)", outside)
+    assert not re.search(r"(?<!\\)<(?!a id=|/a>)[A-Za-z/!?]", outside)
     assert not re.search(r"(?<!\\)\]\((?!#|page-)", outside)
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("a_b * c", r"a\_b \* c"),
-        ("<b>", r"\<b\>"),
+        ("a_b * _c", r"a_b * \_c"),
+        ("<b> 2 < 3", r"\<b> 2 < 3"),
         ("one\ntwo", "one two"),
-        ("see https://x.org/a_b#c (d_e)", r"see https://x.org/a_b#c (d\_e)"),
+        ("1. see", r"1\. see"),
+        ("see https://x.org/a_b#c (d_e)", r"see https://x.org/a_b#c (d_e)"),
     ],
 )
 def test_text_of_markdown(words: str, expected: str) -> None:
@@ -407,6 +437,12 @@ def test_inline_svg_keeps_to_itself() -> None:
         ("--model dsv3 --gpu h100 --cache-budget much", "--cache-budget"),
         ("--model dsv3 --gpu h100 --chunk 0", "--chunk"),
         ("--model dsv3 --gpu h100 --date yesterday", "--date 'yesterday'"),
+        ("--model dsv3 --gpu h100 --date 20261130", "--date '20261130'"),
+        ("--model dsv3 --gpu h100 --date 2026-W01-1", "--date '2026-W01-1'"),
+        ("--model dsv3 --gpu h100 --gpus ''", "--gpus ''"),
+        ("--model dsv3 --gpu h100 --dp ''", "--dp ''"),
+        ("--model dsv3 --gpu h100 --vs ,", "--vs: an entry of the list has no name"),
+        ("--model dsv3 --gpu h100 --engine vllm,", "--engine: an entry of the list has no name"),
         ("--model dsv3 --gpu h100 --format table", "--format 'table': one of html, markdown, json is accepted"),
     ],
 )

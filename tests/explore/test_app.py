@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList
 
+from mla_calc.explore.app import Explorer
 from mla_calc.explore.chart_view import ChartView
 from mla_calc.explore.dialogs import Choosing, Reading
 from mla_calc.explore.key_line import KeyLine
@@ -114,6 +115,58 @@ def test_a_number_is_typed(keys: str, context: int) -> None:
     run(test)
 
 
+@pytest.mark.parametrize(
+    ("knob", "keys", "changed"),
+    [
+        ("context", "enter 2 k enter", {"context": 2048}),
+        ("context", "space 2 k enter", {"context": 2048}),
+        ("context", "enter 2 k enter t", {"context": 2048, "tp": 16}),
+        ("context", "right 2 k enter", {"context": 2048}),
+        ("context", "2 k enter right right", {"context": 8192}),
+        ("context", "3 2 comma 7 6 9 backspace 8 enter", {"context": 32768}),
+        ("context", "9 9 delete 1 6 k enter", {"context": 16384}),
+        ("context", "9 9 ctrl+u 1 6 k enter", {"context": 16384}),
+        ("context", "tab 3 enter shift+tab 8 k enter", {"queries": 3, "context": 8192}),
+        ("gpu", "enter b 2 0 0 down enter", {"gpu": "gb200-186gb"}),
+        ("gpu", "enter b 2 0 0 down enter c", {"gpu": "gb200-186gb", "context": 8192}),
+        ("gpu", "enter escape c", {"context": 8192}),
+    ],
+)
+def test_keys_without_a_pause_are_done_in_their_order(knob: str, keys: str, changed: dict[str, Any]) -> None:
+    from textual.events import Key
+
+    characters = {"space": " ", "comma": ","}
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            app.query_one(f"#knob-{knob}").focus()
+            await pilot.pause()
+            for key in keys.split():
+                app.post_message(Key(key, characters.get(key, key if len(key) == 1 else None)))
+            await settle(pilot)
+            assert app.state == replace(H100, **changed)
+            assert len(app.screen_stack) == 1
+            assert all(each.typing is None for each in app.query(Knob))
+
+    run(test)
+
+
+@pytest.mark.parametrize("key", ["x", "q", "g", "full_stop", "minus"])
+def test_what_no_number_has_is_refused_and_typing_goes_on(key: str) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            app.query_one("#knob-context").focus()
+            await press(pilot, "8", key)
+            status = screen_text(app).splitlines()[-2]
+            assert status.startswith(" ! Context takes digits, commas, k and m, not '")
+            await press(pilot, "k", "enter")
+            assert app.state == replace(H100, context=8192)
+            await press(pilot, "8", key, "escape")
+            assert "!" not in screen_text(app).splitlines()[-2]
+
+    run(test)
+
+
 @pytest.mark.parametrize("keys", ["9 escape", "9 tab", "enter enter", "enter escape"])
 def test_what_is_not_ended_by_enter_is_dropped(keys: str) -> None:
     async def test() -> None:
@@ -133,7 +186,7 @@ def test_what_is_not_ended_by_enter_is_dropped(keys: str) -> None:
         ("tp", "3", "TP 3 does not divide the 128 heads"),
         ("queries", "8k", "more than the context of 4,096"),
         ("batch", "0", "--batch 0: 1 to 8,192 is accepted"),
-        ("context", "9x", "a whole number is expected"),
+        ("context", "9kk", "a whole number is expected"),
         ("dp", "4096", "32,768 GPUs"),
     ],
 )
@@ -159,6 +212,131 @@ def test_a_gpu_that_an_engine_does_not_know_is_a_note() -> None:
             assert "no ladder of vLLM" in found.message or any("no ladder of vLLM" in note for note in found.notes)
             wrong: Any = app.query_one("#capacity", SheetView).found
             assert wrong.message if hasattr(wrong, "message") else wrong.results
+
+    run(test)
+
+
+def test_each_engine_says_why_it_does_not_answer() -> None:
+    from mla_calc.explore.answers import Wrong
+    from mla_calc.explore.panels import panel_named
+
+    engines = panel_named("engines")
+
+    async def test() -> None:
+        async with opened(replace(H100, gpu="tpu-v5p")) as (app, pilot):
+            await press(pilot, "6")
+            text = " ".join(screen_text(app).split())
+            assert "vLLM: no ladder of vLLM was read" in text
+            assert "SGLang: no backend of these engines is recorded" in text
+
+    run(test)
+    assert engines.made((Wrong("a", "do b"), Wrong("a", "do c"))) == Wrong("a", "do b; do c")
+
+
+def test_an_input_of_both_engines_has_the_sources_of_both() -> None:
+    from mla_calc.explore.answers import Answers
+    from mla_calc.explore.panels import panel_named
+    from mla_calc.report.record import Report
+
+    found = [Answers().answer(H100, name) for name in ("dispatch-vllm", "dispatch-sglang")]
+    reports = [each for each in found if isinstance(each, Report)]
+    given = ({"threads": ("a.py:1", "b.py:2")}, {"threads": ("c.py:3", "a.py:1"), "waves": ("d.py:4",)})
+    both = [replace(report, input_sources=each) for report, each in zip(reports, given, strict=True)]
+    merged = panel_named("engines").made(tuple(both))
+    assert isinstance(merged, Report)
+    assert merged.input_sources == {"threads": ("a.py:1", "b.py:2", "c.py:3"), "waves": ("d.py:4",)}
+
+
+@pytest.mark.parametrize("size", [(79, 24), (80, 23), (60, 20), (20, 5)])
+def test_a_terminal_that_is_too_small_says_so_until_it_is_not(size: tuple[int, int]) -> None:
+    needed = f"80x24 at least; this is {size[0]}x{size[1]}"
+
+    async def test() -> None:
+        async with opened(size=size) as (app, pilot):
+            assert " ".join(screen_text(app).split()).startswith(needed)
+            assert "Model" not in screen_text(app)
+            await pilot.resize_terminal(*SMALL)
+            await settle(pilot)
+            assert screen_text(app).startswith("Model")
+            assert needed not in screen_text(app)
+            await press(pilot, "c")
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert " ".join(screen_text(app).split()).startswith(needed)
+            assert app.state.context == 8192
+
+    run(test)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_where_the_ridge_is_crossed_is_on_the_screen(size: tuple[int, int]) -> None:
+    async def test() -> None:
+        async with opened(size=size) as (app, pilot):
+            assert "heads x queries = 156.4 by context alone" in " ".join(screen_text(app).split())
+            app.change(replace(V32, sparse=True))  # its indexer is divided by no TP: no one number
+            await settle(pilot)
+            if size == SMALL:
+                assert "no one number of heads x queries" in screen_text(app)
+
+    run(test)
+
+
+def test_a_plotext_that_cannot_be_loaded_costs_the_chart_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "plotext", None)
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            assert "no chart: plotext is not installed" in screen_text(app)
+            assert "295.3 FLOP/B" in screen_text(app)  # 989.4 TFLOP/s over 3.35 TB/s
+            await press(pilot, "2")
+            assert "absorbed: attention" in screen_text(app)
+
+    run(test)
+
+
+def test_explaining_is_worked_out_beside_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from mla_calc.explore import answers
+
+    asked, threads = answers._asked, []
+
+    def noted(state: State, name: str, options: Any, explain: bool) -> Any:
+        threads.append((explain, threading.get_ident()))
+        return asked(state, name, options, explain)
+
+    monkeypatch.setattr(answers, "_asked", noted)
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            for key in "123456":
+                await press(pilot, key, "e")
+                assert isinstance(app.screen, Reading)
+                await press(pilot, "escape")
+
+    run(test)
+    beside = {thread for explain, thread in threads if explain}
+    assert beside
+    assert threading.get_ident() not in beside
+
+
+def test_an_explanation_that_comes_after_a_change_is_not_shown() -> None:
+    from mla_calc.explore.answers import Answers
+    from mla_calc.explore.panels import panel_named
+
+    found = panel_named("kernels").found(Answers(), H100, explain=True)
+
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await press(pilot, "c")
+            app._explained(H100, None, found)
+            await settle(pilot)
+            assert len(app.screen_stack) == 1
+            app._explained(app.state, None, found)
+            assert len(app.screen_stack) == 2
+            await settle(pilot)
 
     run(test)
 
@@ -277,7 +455,8 @@ def test_saving_takes_free_names_and_says_them(tmp_path: Path) -> None:
     async def test() -> None:
         async with opened(folder=tmp_path) as (app, pilot):
             await press(pilot, "s")
-            assert "explore-2.json" in app.query_one("#status").text  # type: ignore[attr-defined]
+            told = app.query_one("#status").text  # type: ignore[attr-defined]
+            assert told == f"written: explore-2.json and explore-2.svg in {tmp_path}"
 
     run(test)
     assert (tmp_path / "explore-1.svg").read_text() == "mine"
@@ -287,11 +466,36 @@ def test_saving_takes_free_names_and_says_them(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     async def test() -> None:
-        async with opened(folder=tmp_path / "missing") as (app, pilot):
+        async with opened(size=LARGE, folder=tmp_path / "missing") as (app, pilot):
             await press(pilot, "s")
-            assert screen_text(app).splitlines()[-2].startswith(" ! ")
+            said = screen_text(app).splitlines()[-2].strip()
+            assert said == f"! nothing is saved: No such file or directory: {tmp_path / 'missing'}"
 
     run(test)
+
+
+def test_the_current_folder_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Explorer(H100).folder == tmp_path
+
+
+def test_leaving_waits_for_what_is_being_saved(tmp_path: Path) -> None:
+    import asyncio
+
+    from textual.events import Key
+
+    async def test() -> None:
+        async with opened(folder=tmp_path) as (app, _):
+            for key in "ssq":
+                app.post_message(Key(key, key))
+            while app.return_value is None:
+                await asyncio.sleep(0.01)
+        assert app.return_value == H100
+
+    run(test)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "explore-1.json", "explore-1.svg", "explore-2.json", "explore-2.svg",
+    ]  # fmt: skip
 
 
 def test_command_lines_and_keys_are_shown() -> None:
@@ -316,6 +520,18 @@ def test_light_and_dark() -> None:
             assert app.theme == "textual-light"
             await press(pilot, "v")
             assert app.theme == "textual-dark"
+
+    run(test)
+
+
+@pytest.mark.parametrize("opening", ["action_keys", "action_commands", "list_values"])
+def test_leaving_while_a_dialog_opens_is_no_crash(opening: str) -> None:
+    async def test() -> None:
+        async with opened() as (app, _):
+            getattr(app, opening)(*(["gpu"] if opening == "list_values" else []))
+            app.exit(app.state)
+        assert app.return_value == H100
+        assert not app.return_code
 
     run(test)
 

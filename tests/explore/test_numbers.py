@@ -10,7 +10,7 @@ import pytest
 from mla_calc.cli.main import run as mla_calc
 from mla_calc.explore.app import Explorer
 from mla_calc.explore.panels import PANELS
-from mla_calc.explore.saving import free_names, save
+from mla_calc.explore.saving import save, taken_names
 from mla_calc.explore.sheet import Sheet, sheet_of
 from mla_calc.explore.sheet_view import SheetView
 from mla_calc.explore.state import COMMANDS, State, command
@@ -84,7 +84,7 @@ def test_saved_numbers_are_those_of_the_printed_commands(tmp_path: Path, capsys:
     for name in COMMANDS:
         assert saved["results"][name] == told(capsys, H100, name)
     assert figure.read_text().lstrip().startswith("<?xml")
-    assert free_names(tmp_path) == (tmp_path / "explore-2.json", tmp_path / "explore-2.svg")
+    assert taken_names(tmp_path) == (tmp_path / "explore-2.json", tmp_path / "explore-2.svg")
 
 
 def test_an_answer_that_there_is_not_is_saved_as_null_with_a_note(tmp_path: Path) -> None:
@@ -95,6 +95,82 @@ def test_an_answer_that_there_is_not_is_saved_as_null_with_a_note(tmp_path: Path
     assert saved["results"]["flops"] is None
     assert any("TP 3 does not divide" in note for note in saved["notes"])
     assert not list(tmp_path.glob("*.svg"))
+
+
+def test_names_that_are_taken_at_once_are_different(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as pool:
+        pairs = [each.result() for each in [pool.submit(taken_names, tmp_path) for _ in range(64)]]
+    assert len(set(pairs)) == 64
+    assert sorted(tmp_path.iterdir()) == sorted(path for pair in pairs for path in pair)
+
+
+def test_a_file_that_appears_after_its_name_was_looked_for_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mla_calc.explore.answers import Answers
+
+    (tmp_path / "explore-1.json").write_text("mine")
+    (tmp_path / "explore-2.svg").write_text("mine")
+    monkeypatch.setattr(Path, "exists", lambda _: False)  # as it was a moment ago
+    assert {path.stem for path in save(Answers(), H100, tmp_path)} == {"explore-3"}
+    assert (tmp_path / "explore-1.json").read_text() == "mine"
+    assert (tmp_path / "explore-2.svg").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "explore-1.json", "explore-2.svg", "explore-3.json", "explore-3.svg",
+    }  # fmt: skip
+
+
+def test_a_save_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mla_calc.errors import InputError
+    from mla_calc.explore import saving
+    from mla_calc.explore.answers import Answers
+
+    def full(*_: object) -> None:
+        raise InputError("--output explore-1.svg: cannot be written: No space left on device")
+
+    monkeypatch.setattr(saving, "write_figure", full)
+    with pytest.raises(InputError, match=r"nothing is saved: explore-1\.svg: cannot be written: No space left"):
+        save(Answers(), H100, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_asks_at_once_gets_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Event, current_thread, main_thread
+
+    from mla_calc.explore import answers as module
+
+    begun, may_end = Event(), Event()
+
+    def asked(*_: object) -> module.Wrong:
+        if current_thread() is not main_thread():
+            begun.set()
+            may_end.wait()
+        return module.Wrong("an answer")
+
+    monkeypatch.setattr(module, "_asked", asked)
+    answers = module.Answers()
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(answers.answer, H100, "flops")
+        begun.wait()
+        first = answers.answer(H100, "flops")  # which does not wait for the other
+        may_end.set()
+        assert beside.result() is first
+    assert answers.answer(H100, "flops") is first
+
+
+def test_the_oldest_answers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mla_calc.explore import answers as module
+
+    monkeypatch.setattr(module, "MOST_KEPT", 2)
+    monkeypatch.setattr(module, "_asked", lambda *_: module.Wrong("an answer"))
+    answers = module.Answers()
+    states = [replace(H100, batch=batch) for batch in (1, 2, 3)]
+    for state in states:
+        answers.answer(state, "flops")
+    assert [answers.known(state, "flops") for state in states] == [False, True, True]
 
 
 @pytest.mark.parametrize("width", [30, 60, 78, 99])

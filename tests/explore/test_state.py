@@ -183,16 +183,104 @@ def test_wrong_options_and_no_terminal(arguments: list[str], words: str, capsys:
     assert len(error.splitlines()) <= 2
 
 
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the standard streams be a terminal that has all that the screen needs."""
+    import sys
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+
+
+@pytest.mark.parametrize("kind", ["dumb", "unknown"])
+def test_a_terminal_without_a_cursor_is_refused(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    on_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setitem(sys.modules, "mla_calc.explore.app", None)  # nothing is opened
+    assert run(["explore"]) == 2
+    error = capsys.readouterr().err
+    assert f"TERM={kind}" in error
+    assert "--print" in error
+    assert len(error.splitlines()) == 2
+
+
+def test_an_encoding_without_the_characters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", shown)
+    on_a_terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "mla_calc.explore.app", None)  # nothing is opened
+    assert run(["explore"]) == 2
+    shown.seek(0)
+    lines = shown.read().splitlines()
+    assert lines[0] == "mla-calc: explore draws in UTF-8, and the encoding here is ascii"
+    assert "PYTHONIOENCODING" in lines[1]
+    assert len(lines) == 2
+
+
+def test_without_plotext_the_hint_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    on_a_terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "plotext", None)
+    assert run(["explore"]) == 2
+    assert capsys.readouterr().err == (
+        "mla-calc: explore needs plotext, which is not installed\n  pip install 'mla-calc[explore]'\n"
+    )
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_crash_is_no_answer(
+    beside: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mla_calc.explore import app
+
+    def wrong(*_: object) -> None:
+        raise RuntimeError("a wheel came off")
+
+    class Failing(app.Explorer):
+        def run(self, **_: object) -> State | None:
+            return super().run(headless=True, size=(80, 24))
+
+        def _begin(self) -> None:
+            if not beside:
+                wrong()
+            self.run_worker(wrong, thread=True)
+
+    on_a_terminal(monkeypatch)
+    monkeypatch.setattr(app, "Explorer", Failing)
+    assert run(["explore", "--tp", "4"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "a wheel came off" in told.err
+    assert told.err.splitlines()[-2].startswith("mla-calc: explore failed")
+    assert " --tp 4 " in told.err.splitlines()[-1]
+
+
+def test_one_request_is_no_requests() -> None:
+    from mla_calc.explore.moves import told
+
+    assert told(replace(H200, batch=2, dp=2)).endswith(", 1 request to a DP group")
+    assert told(replace(H200, batch=3, dp=2)).endswith(", 2 requests to a DP group")
+
+
 def test_without_textual_the_hint_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import sys
 
+    on_a_terminal(monkeypatch)
     for name in [name for name in sys.modules if name.startswith(("textual", "mla_calc.explore.app"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "textual", None)
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     assert run(["explore"]) == 2
     assert capsys.readouterr().err == (
         "mla-calc: explore needs textual, which is not installed\n  pip install 'mla-calc[explore]'\n"

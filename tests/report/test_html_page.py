@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from math import log10, pi
 from pathlib import Path
@@ -17,9 +18,10 @@ import pytest
 
 from mla_calc import __version__
 from mla_calc.errors import InputError
-from mla_calc.report.chart import Axis, Bars, Chart, Panel, Points, Rows, Rule, Shown
-from mla_calc.report.drawing.page import figure_fragment, html_document, html_page, plotly_figure, report_fragment
-from mla_calc.report.drawing.style import COLOURS
+from mla_calc.report.chart import Axis, Bars, Chart, Line, Look, Panel, Points, Roof, Rows, Rule, Shown
+from mla_calc.report.drawing.page import figure_fragment, html_document, html_page, report_fragment
+from mla_calc.report.drawing.plotly_figure import page_figure, plotly_figure
+from mla_calc.report.drawing.style import COLOURS, INK, TEXT_COLOURS
 from mla_calc.report.record import Cell, Explanation, Report, Table
 from tests.browser import IS_THERE, MISSING, chromium
 from tests.report import sample_charts as sample
@@ -410,3 +412,176 @@ def test_no_other_script_may_run(browser: Any, tmp_path: Path) -> None:
     opened(browser, html_document("t", body), tmp_path)
     assert browser.execute_script("return window.bad") is None
     assert any("Content Security Policy" in message for message in severe(browser))
+
+
+def crowd(count: int) -> tuple[Chart, dict[str, Any]]:
+    """A chart of so many points on a square of 400 by 250 different places, and what it draws."""
+    rows = [{"x": 1 + at % 400, "y": 1 + at // 400 % 250, "name": f"point {at}"} for at in range(count)]
+    points = Points(Rows("rows"), "x", "y", "timed", shown=(Shown("name", "name"), Shown("across", "x", "number")))
+    return Chart("many", "made up", (Panel(Axis("x"), Axis("y"), (points,)),)), {"rows": rows}
+
+
+def test_few_points_are_all_drawn() -> None:
+    chart, results = crowd(1000)
+    made = plotly_figure(chart, results).to_plotly_json()
+    assert len(made["data"][0]["x"]) == 1000
+    assert "drawn" not in made["layout"]["title"]["text"]
+
+
+def test_very_many_points_are_thinned_and_the_page_says_so() -> None:
+    chart, results = crowd(100_000)
+    made = plotly_figure(chart, results).to_plotly_json()
+    (points,) = made["data"]
+    count = len(points["x"])
+    assert 1000 < count <= 5000
+    assert f"timed: {count:,} of 100,000 drawn" in made["layout"]["title"]["text"]
+    close = [re.search(r"and ([\d,]+) more close to it$", text) for text in points["hovertext"]]
+    assert count + sum(int(found[1].replace(",", "")) for found in close if found) == 100_000
+    assert (min(points["x"]), max(points["y"])) == (1, pytest.approx(250, abs=4))  # none far from any is missing
+    page = html_page(chart, replace(sample.REPORT, chart=chart, results=results))
+    assert len(page) < 8_000_000  # plotly's script is 5 MB of it
+
+
+def test_wide_and_narrow_share_what_is_alike() -> None:
+    chart, results = crowd(1000)
+    made = page_figure(chart, results)
+    assert not {"x", "y", "hovertext", "marker"} & set(made["narrow"]["data"][0])
+    for name in sample.CHARTS:
+        made = json.loads(json.dumps(page_figure(sample.CHARTS[name], sample.RESULTS), default=list))
+        both = zip(made["wide"]["data"], made["narrow"]["data"], strict=True)
+        assert [wide | narrow for wide, narrow in both] == figure(name, narrow=True)["data"]
+
+
+def test_title_and_caption_fit_any_window() -> None:
+    part = "a part of the caption that is long"
+    chart = replace(sample.ROOFLINE, title="A title of pumps " * 4, caption="  ·  ".join([part] * 7))
+    made = page_figure(chart, sample.RESULTS)
+    lines = []
+    for head, wider in zip(made["heads"], [*made["heads"][1:], {"from": 1600}], strict=True):
+        title, *caption = head["layout"]["title"]["text"].split("</b><br>")
+        rows = re.sub("<[^>]*>", "", caption[0].replace("<br>", "\n")).split("\n")
+        assert " ".join("  ·  ".join(rows).split("  ·  ")) == " ".join([part] * 7)
+        room = max(head["from"], 360)
+        assert max(map(len, rows)) * 6.4 < room, head["from"]  # DejaVu Sans at 13 px: 6.4 px a character
+        assert max(map(len, title.removeprefix("<b>").split("<br>"))) * 11 < room
+        assert head["narrow"] == (wider["from"] <= 820)
+        lines.append(len(rows))
+    assert lines == sorted(lines, reverse=True)
+    assert lines[0] > lines[-1]
+
+
+def test_texts_of_a_line_have_its_colour() -> None:
+    line, _ = traces("roofline", "over stages")
+    assert line["textfont"]["color"] == TEXT_COLOURS["green"]
+    (near,) = traces("roofline", "near pumps, area: share of time")
+    assert near["textfont"]["color"] == INK
+
+
+def roof_and_points() -> tuple[Chart, dict[str, Any]]:
+    """Points on a roof, each with room below it to the right and above it to the left."""
+    rows = [{"x": 10.0**at, "y": 10.0**at, "name": f"at {at}"} for at in (1, 2, 3)]
+    marks = (Roof("slope", "flat", "roof"), Points(Rows("rows"), "x", "y", "points", text="name"))
+    panel = Panel(Axis("x", "log", low=1, high=1e6), Axis("y", "log", low=1, high=1e5), marks)
+    return Chart("roof", "", (panel,)), {"rows": rows, "slope": 1.0, "flat": 1e4}
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_no_text_lies_on_a_roof_where_there_is_room(narrow: bool) -> None:
+    made = plotly_figure(*roof_and_points(), narrow=narrow).to_plotly_json()
+    points = made["data"][1]
+    assert list(points["text"]) == ["at 1", "at 2", "at 3"]
+    # the roof rises from the lower left to the upper right of every point
+    assert set(points["textposition"]) <= {"bottom right", "top left"}
+    assert "white" in points["textfont"]["shadow"]
+
+
+def test_a_text_that_must_be_there_is_there() -> None:
+    rows = [{"x": 100.0 + at / 100, "y": 50.0, "name": f"a long name of {at}", "solved": at == 7} for at in range(15)]
+    line = Line(Rows("rows"), "x", "y", "line", text="name", must="solved")
+    panel = Panel(Axis("x", low=0, high=200), Axis("y", low=0, high=100), (line,))
+    (trace,) = plotly_figure(Chart("t", "", (panel,)), {"rows": rows}).to_plotly_json()["data"]
+    assert trace["text"][7] == "a long name of 7"
+    assert "" in trace["text"]
+
+
+def test_a_text_that_must_be_there_has_a_line_to_its_point_where_it_has_no_room_beside_it() -> None:
+    rows = [{"x": 10.0, "y": 10.0, "name": "solved 4", "solved": True, "share": 1.0}]
+    line = Line(Rows("rows"), "x", "y", "line", text="name", must="solved")
+    large = [Points(Rows("rows"), "x", "y", f"kind {at}", area="share") for at in range(2)]
+    panel = Panel(Axis("x", "log", low=1, high=100), Axis("y", "log", low=1, high=100), (line, *large))
+    made = plotly_figure(Chart("t", "", (panel,)), {"rows": rows}).to_plotly_json()
+    assert list(made["data"][0]["text"]) == [""]
+    (note,) = made["layout"]["annotations"]
+    assert (note["text"], note["x"], note["y"], note["showarrow"]) == ("solved 4", 1, 1, True)
+    assert max(abs(note["ax"]), abs(note["ay"])) > 22  # the radius of the largest
+
+
+def test_the_key_has_a_colour_of_its_own_where_a_mark_names_one() -> None:
+    rows = [{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 3.0}]
+    marks = (
+        Line(Rows("rows"), "x", "y", "over", Look("blue"), key="ink"),
+        Points(Rows("rows"), "x", "y", "kernels", Look("orange"), key="ink"),
+        Points(Rows("rows"), "x", "y", "others", Look("green")),
+    )
+    data = plotly_figure(Chart("t", "", (Panel(Axis("x"), Axis("y"), marks),)), {"rows": rows}).to_plotly_json()["data"]
+    for label, own, key in (("over", "blue", "ink"), ("kernels", "orange", "ink"), ("others", "green", "green")):
+        mine = [trace for trace in data if trace["name"] == label]
+        (entry,) = (trace for trace in mine if trace["showlegend"])
+        assert entry["marker"]["color"] == COLOURS[key]
+        assert {trace["legendgroup"] for trace in mine} == {entry["legendgroup"]}
+        (drawn,) = (trace for trace in mine if len([at for at in trace["x"] if at is not None]) == 2)
+        assert drawn["marker"]["color"] == COLOURS[own]
+
+
+def test_right_to_left_words_keep_their_place_in_a_page() -> None:
+    chart = replace(sample.ROOFLINE, title="שלום 7B under the roof")
+    page = html_page(chart, replace(sample.REPORT, title="שלום 7B   8 pumps"))
+    (made,) = re.findall(r'<script type="application/json">(.*)</script>', page)
+    assert page.count("\u2068שלום\u2069 7B") == 3  # title, label, heading
+    titles = [head["layout"]["title"]["text"] for head in json.loads(made)["heads"]]
+    assert all("\u2068שלום\u2069 7B" in title for title in titles)
+
+
+@needs_browser
+def test_a_window_that_grows_has_its_caption_in_fewer_lines(browser: Any, tmp_path: Path) -> None:
+    chart = replace(sample.ROOFLINE, caption="  ·  ".join(["a part of the caption that is long"] * 5))
+    opened(browser, html_page(chart, sample.REPORT), tmp_path)
+    inside = (
+        "const place = document.querySelector('.gtitle').getBoundingClientRect();"
+        "return place.left >= 0 && place.right <= window.innerWidth"
+    )
+
+    def found(lines: int) -> bool:
+        count = browser.execute_script("return document.querySelectorAll('.gtitle > tspan').length")
+        return bool(count == lines)
+
+    size = browser.get_window_size()
+    try:
+        for width, expected in ((500, 6), (840, 4), (1280, 3)):  # the title's among them
+            browser.set_window_size(width, 800)
+            until(partial(found, expected))
+            until(partial(browser.execute_script, inside))
+        assert severe(browser) == []
+    finally:
+        browser.set_window_size(size["width"], size["height"])
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_name_of_any_length_is_folded(narrow: bool) -> None:
+    name = "x" * 200
+    rows = [{"name": name, "n": 3}, {"name": f"{name}y", "n": 5}]
+    panel = Panel(Axis("n"), Axis("", "category", kind="text"), (Bars(Rows("rows"), "name", "n", label=name),))
+    made = plotly_figure(Chart(name, name, (panel,)), {"rows": rows}, narrow=narrow).to_plotly_json()
+    layout = made["layout"]
+    ticks = [tick.split("<br>") for tick in layout["yaxis"]["ticktext"]]
+    assert max(len(line) for tick in ticks for line in tick) <= 26
+    assert layout["height"] - layout["margin"]["t"] - layout["margin"]["b"] >= sum(map(len, ticks)) * 15
+    room = 560 if narrow else 940
+    title, caption = layout["title"]["text"].split("</b><br>")
+    for text, px in ((title.removeprefix("<b>"), 11), (re.sub(r"</?span[^>]*>", "", caption), 7.7)):
+        assert text.replace("<br>", "") == name
+        assert max(map(len, text.split("<br>"))) * px <= room
+    legend = made["data"][0]["name"].split("<br>")
+    assert "".join(legend) == name
+    assert max(map(len, legend)) * 7.2 <= room - 46
+    assert layout["margin"]["b"] >= 60 + 16 * len(legend)

@@ -8,9 +8,8 @@ from functools import partial
 from textwrap import fill
 from typing import Any
 
-from .. import format as fmt
 from ..chart import Bars, Look
-from ..chart_data import drawn, value
+from ..chart_data import MOST_TEXT, bar_text, drawn, value
 from .cells import readable_on
 from .sheet import FAINT, POINT_TEXTS, Sheet, tick_text
 from .style import COLOURS, INK, Size
@@ -19,12 +18,14 @@ FILLED = 0.78
 """Of a category's height: what its bars take."""
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 """By a mark's place among the bars of its panel, so that grey print tells them."""
+LEAST_HATCHED = 0.03
+"""Of a panel's width: a shorter bar that its category alone names is filled, or little of it were left."""
 NAME_CHARACTERS = {"slide": 30, "column": 18}
 """Where the name of a category is broken."""
 LEAST_PLACES = {"slide": 4.0, "column": 0.0}
 """For how many bars a panel has room at least: fewer would be blocks."""
-MOST_TEXT = 0.6
-"""Of a panel's width: more of it does not go to a number beside a bar."""
+MOST_IN_LINE = 3
+"""Of stacked bars, so many numbers that stand at the end make two lines."""
 GAP = 4.0
 """Points of a slide between a bar and its number."""
 
@@ -45,15 +46,25 @@ def draw_bars(sheet: Sheet, marks: Sequence[Bars]) -> None:
     """All bars of a panel, in the order of their marks, and their numbers when the layout is settled."""
     low = sheet.axes.get_xlim()[0] if sheet.panel.x.scale == "log" else 0.0
     rows = bars_of(sheet, marks)
-    for bar in (bar for row in rows for bar in row):
-        start = max(bar.start, low)
-        sheet.axes.barh(
-            bar.middle, bar.end - start, bar.height, left=start, zorder=3, linewidth=sheet.size.points(0.8),
-            **bar_look(bar.mark.look, marks.index(bar.mark), sheet.size),
-        )[0].set_gid(sheet.gid(bar.mark))  # fmt: skip
+    for row in rows:
+        for bar in row:
+            _draw_bar(sheet, bar, marks.index(bar.mark), low, alone=len(row) == 1 and not bar.mark.label)
     _name(sheet, 1 if sheet.panel.stacked else len(marks))
     sheet.room.append(partial(_make_room, sheet, rows))
     sheet.later += [(POINT_TEXTS, partial(_numbers, sheet, row)) for row in rows]
+
+
+def _draw_bar(sheet: Sheet, bar: Bar, at: int, low: float, *, alone: bool) -> None:
+    """A bar; one that its category ``alone`` names is filled to its ends, or a short one were not seen."""
+    start = max(bar.start, low)
+    look = bar_look(bar.mark.look, at, sheet.size) | {"linewidth": sheet.size.points(0.8)}
+    if alone and not bar.mark.look.hollow:
+        look["linewidth"] = 0.0  # the edge is white
+    if alone and sheet.panel.x.scale == "linear":
+        short = bar.end - start < LEAST_HATCHED * (sheet.axes.get_xlim()[1] - low)
+        look["hatch"] = "" if short else look["hatch"]
+    (patch,) = sheet.axes.barh(bar.middle, bar.end - start, bar.height, left=start, zorder=3, **look)
+    patch.set_gid(sheet.gid(bar.mark))
 
 
 def bars_of(sheet: Sheet, marks: Sequence[Bars]) -> list[list[Bar]]:
@@ -68,8 +79,8 @@ def bars_of(sheet: Sheet, marks: Sequence[Bars]) -> list[list[Bar]]:
             end = start + value(record, mark.value) / sheet.panel.x.unit
             share = 1 if sheet.panel.stacked else len(marks)
             middle = category + (0 if sheet.panel.stacked else FILLED * ((at + 0.5) / share - 0.5))
-            text = fmt.shown(value(record, mark.value), mark.kind)
-            row.append(Bar(mark, start, end, middle, FILLED / share * (1 if share == 1 else 0.92), text))
+            height = FILLED / share * (1 if share == 1 else 0.92)
+            row.append(Bar(mark, start, end, middle, height, bar_text(record, mark)))
     return list(rows.values())
 
 
@@ -103,9 +114,11 @@ def _inside(sheet: Sheet, bar: Bar) -> bool:
 
 def _beside(sheet: Sheet, row: Sequence[Bar]) -> str:
     """What stands at the end of a row: the number of a bar alone, of stacked ones those that do not fit inside."""
-    if not sheet.panel.stacked:
+    if len(row) == 1:
         return row[0].text
-    return ", ".join(f"{bar.mark.label} {bar.text}".strip() for bar in row if not _inside(sheet, bar))
+    texts = [f"{bar.mark.label} {bar.text}".strip() for bar in row if not _inside(sheet, bar)]
+    lines = [", ".join(texts[: MOST_IN_LINE - 1]), ", ".join(texts[MOST_IN_LINE - 1 :])]
+    return ",\n".join(line for line in lines if line)
 
 
 def _make_room(sheet: Sheet, rows: Sequence[Sequence[Bar]]) -> None:
@@ -127,7 +140,7 @@ def _make_room(sheet: Sheet, rows: Sequence[Sequence[Bar]]) -> None:
 def _numbers(sheet: Sheet, row: Sequence[Bar]) -> None:
     """Inside stacked bars where they fit; what does not fit stands at the row's end."""
     y = sheet.places.at(sheet.axes.get_xlim()[0], row[0].middle)[1]
-    for bar in row if sheet.panel.stacked else ():
+    for bar in row if len(row) > 1 else ():
         if _inside(sheet, bar):
             colour = "#ffffff" if bar.mark.look.hollow else COLOURS[bar.mark.look.colour]
             backed = {"boxstyle": "square,pad=0.12", "fc": colour, "ec": "none"}

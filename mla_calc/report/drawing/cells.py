@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 from .. import format as fmt
 from ..chart import Cells, Rule
 from ..chart_data import drawn, edges, value
-from .marks import rule_text
+from .ceilings import rule_text
 from .placing import ANYWHERE, Place
 from .sheet import POINT_TEXTS, Direction, Sheet
-from .style import COLOURS, INK, TEXT_COLOURS, Size
+from .style import COLOURS, COLUMN, INK, TEXT_COLOURS, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAST_OCTAVES, MOST_OCTAVES = 1.0, 4.0
-"""Ratio, as a power of two, that has the full colour: the largest drawn, within these."""
+"""Ratio, as a power of two, that has the full colour: the largest drawn, within these; larger ones have it too."""
 PALE, FULL = 0.10, 0.85
 HATCH = "////"
 """Of values below 1, so that grey print tells them."""
 LEAST_TEXT = {"slide": 7.5, "column": 4.6}
 """Points: a number that fits its cell only smaller is left out."""
+FITTING = 0.84
+"""Of a cell: what its number may take, and so leave its edges to be seen."""
 RULE_CHARACTERS = {"slide": 22, "column": 14}
 """Where the name of a rule is broken."""
 INK_LUMINANCE = 0.01
@@ -122,17 +124,20 @@ def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans,
     for record, text, (left, low, right, high) in zip(found, texts, boxes, strict=True):
         colour = cell_colour(value(record, mark.value), octaves)
         middle, half = (left + right) / 2, (low + high) / 2
-        room = max(0.0, (high - low) / 2 - size * sheet.size.dpi / 72 * 0.75)
-        places = [Place(middle, half + shift, "center", "center", abs(shift) / 100) for shift in (0, -room, room)]
+        up = max(0.0, (high - low) / 2 - size * sheet.size.dpi / 72 * 0.75)
+        aside = max(0.0, 0.45 * (right - left) - sheet.places.extent(text)[0] * size / sheet.size.small / 2)
+        shifts = [(across, away) for across in (0.0, -aside, aside) for away in (0.0, -up, up)]
+        places = [Place(middle + across, half + away, "center", "center", abs(across) / 50 + abs(away) / 100)
+                  for across, away in shifts]  # fmt: skip
         sheet.places.put(text, places, ANYWHERE, color=readable_on(colour), fontsize=size,
-                         bbox={"boxstyle": "square,pad=0.1", "fc": colour, "ec": "none"}, zorder=3.45)  # fmt: skip
+                         bbox={"boxstyle": "square,pad=0.1", "fc": colour, "ec": "none"}, zorder=3.65)  # fmt: skip
 
 
 def _fitting(sheet: Sheet, text: str, box: tuple[float, float, float, float]) -> float:
     """The size in points at which a text fits its cell."""
     width, height = sheet.places.extent(text)
     left, low, right, high = box
-    return sheet.size.small * min(0.9 * (right - left) / width, 0.9 * (high - low) / height)
+    return sheet.size.small * min(FITTING * (right - left) / width, FITTING * (high - low) / height)
 
 
 def name_rules(sheet: Sheet) -> None:
@@ -161,8 +166,9 @@ def _part(sheet: Sheet, names: list[Any]) -> None:
         free = extent.y1 + up
 
 
-def draw_key(figure: Figure, panels: list[Any], octaves: float, size: Size) -> None:
+def draw_key(figure: Figure, panels: list[Any], ratios: list[float], size: Size) -> None:
     """A bar below the panels with the ratios of the colours; the legend says what either side means."""
+    octaves = octaves_of(ratios)
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
@@ -170,11 +176,23 @@ def draw_key(figure: Figure, panels: list[Any], octaves: float, size: Size) -> N
     scale = ScalarMappable(Normalize(-octaves, octaves), ListedColormap(shades))
     bar = figure.colorbar(scale, ax=panels, location="bottom", aspect=45, shrink=0.72, pad=0.02)
     steps = [step for step in (-4, -3, -2, -1, 0, 1, 2, 3, 4) if abs(step) <= octaves]
-    bar.set_ticks(steps, labels=[f"{2 ** abs(step)}x" if step else "1" for step in steps])
+    every = 2 if size is COLUMN and octaves > 2 else 1
+    bar.set_ticks(
+        steps, labels=["" if (octaves - step) % every else _key_text(step, octaves, ratios) for step in steps]
+    )
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=size.small, length=size.points(3))
     hatched = tint(COLOURS["red"], 0.75)
     bar.ax.axvspan(-octaves, 0, facecolor="none", edgecolor=hatched, hatch=size.hatch(HATCH), linewidth=0)
+
+
+def _key_text(step: int, octaves: float, ratios: list[float]) -> str:
+    """A tick of the key; at an end that has its colour for larger ratios too, that it does."""
+    if not step:
+        return "1"
+    beyond = any(ratio > 2**octaves for ratio in (ratios if step > 0 else [1 / each for each in ratios if each > 0]))
+    more = "\u2265" if beyond and abs(step) == octaves else ""
+    return f"{more}{2 ** abs(step)}x"
 
 
 def side_handles(mark: Cells, size: Size) -> list[Any]:

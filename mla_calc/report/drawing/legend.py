@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from ..chart import Bars, Cells, Line, Mark, Points, Roof, Rule, Zones
+from ..chart import Bars, Cells, Line, Look, Mark, Points, Roof, Rule, Zones
 from ..chart_data import drawn, number_at
 from .bars import bar_look
 from .cells import side_handles
@@ -43,8 +44,14 @@ def _handles(sheets: list[Sheet]) -> dict[tuple[str, Any], Any]:
         elif not isinstance(mark, Zones) and mark.label and _is_drawn(sheet, mark):
             handle = _handle(mark, _at(sheet, mark), sheet.size)
             handle.set_label(fill(mark.label, LABEL_CHARACTERS[sheet.size.name]))
-            found.setdefault((mark.label, mark.look), handle)
+            found.setdefault((mark.label, key_look(mark)), handle)
     return found
+
+
+def key_look(mark: Line | Points | Roof | Rule | Bars) -> Look:
+    """How a mark looks in the key: in a colour of its own there, where it has one."""
+    key = mark.key if isinstance(mark, Line | Points) else None
+    return replace(mark.look, colour=key) if key else mark.look
 
 
 def _at(sheet: Sheet, mark: Mark) -> int:
@@ -68,15 +75,16 @@ def _handle(mark: Mark, at: int, size: Size) -> Any:
     if isinstance(mark, Bars):
         return Patch(label=mark.label, linewidth=size.points(0.8), **bar_look(mark.look, at, size))
     if isinstance(mark, Points):
-        look = point_look(mark, size)
+        cloud = point_look(replace(mark, look=key_look(mark)), size)
         return Line2D(
             [], [], linestyle="", marker=MARKERS[mark.look.marker], markersize=size.marker * 1.1, label=mark.label,
-            markerfacecolor=look["facecolors"], markeredgecolor=look["edgecolors"], markeredgewidth=look["linewidths"],
-            alpha=look["alpha"],
+            markerfacecolor=cloud["facecolors"], markeredgecolor=cloud["edgecolors"],
+            markeredgewidth=cloud["linewidths"], alpha=cloud["alpha"],
         )  # fmt: skip
     assert isinstance(mark, Line | Roof | Rule)
-    markers = marker_look(mark.look, size) if isinstance(mark, Line) and mark.markers else {}
-    return Line2D([], [], label=mark.label, **line_look(mark.look, size), **markers)
+    look = key_look(mark)
+    markers = marker_look(look, size) if isinstance(mark, Line) and mark.markers else {}
+    return Line2D([], [], label=mark.label, **line_look(look, size), **markers)
 
 
 def _columns(figure: Figure, handles: list[Any], size: Size) -> int:

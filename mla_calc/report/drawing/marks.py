@@ -1,4 +1,4 @@
-"""Lines, points, roofs, rules and zones on a matplotlib panel."""
+"""Lines and points on a matplotlib panel."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from math import hypot
 from typing import Any
 
 from .. import format as fmt
-from ..chart import Line, Look, Points, Roof, Rule, Zones
-from ..chart_data import drawn, number_at, value
-from .placing import ANYWHERE, OFF_LINES, OFF_POINTS, ON_RULE, Place, around
-from .sheet import FAINT, LINE_TEXTS, MORE_TEXTS, POINT_TEXTS, RULES, Sheet, line_look, marker_look
-from .style import ABOVE_SHADE, BELOW_SHADE, COLOURS, INK, MARKERS, SOFT, TEXT_COLOURS, Size
+from ..chart import Line, Look, Points
+from ..chart_data import drawn, value
+from .placing import ANYWHERE, FAR, NEAR, OFF_LINES, OFF_POINTS, OFF_TEXTS, around
+from .sheet import FAINT, LINE_TEXTS, MORE_TEXTS, MUSTS, POINT_TEXTS, Sheet, line_look, marker_look
+from .style import COLOURS, INK, MARKERS, TEXT_COLOURS, Size
 
 LEAST_SHARE = 0.02
 """A point by area is drawn no smaller than this share, or it could not be seen."""
@@ -31,14 +31,42 @@ def draw_line(sheet: Sheet, mark: Line) -> None:
     look = line_look(mark.look, sheet.size) | (marker_look(mark.look, sheet.size) if mark.markers else {})
     (line,) = sheet.axes.plot([x for x, _, _ in found], [y for _, y, _ in found], zorder=3.5, **look)
     line.set_gid(sheet.gid(mark))
+    if mark.spread:
+        draw_spread(sheet, mark, found)
     sheet.above.append(partial(_take, sheet, found, sheet.size.marker**2 if mark.markers else 0.0, line=True))
     if mark.arrow and len(found) > 1:
         sheet.above.append(partial(_arrows, sheet, found, mark.look))
     if mark.text:
         ends = [0, len(found) - 1][: len(found)]
-        for at in [*ends, *range(1, len(found) - 1)]:
-            rank, most = (LINE_TEXTS, ANYWHERE) if at in ends else (MORE_TEXTS, OFF_LINES)
+        for at in ends if mark.ends else [*ends, *range(1, len(found) - 1)]:
+            rank, most = _standing(sheet, mark, found[at], at in ends)
             sheet.later.append((rank, partial(_line_text, sheet, mark, found, at, most)))
+
+
+def _standing(sheet: Sheet, mark: Line, point: Point, is_end: bool) -> tuple[float, float]:
+    """When a point's text takes its place, and what it may cost: those that must be there first, then a line's ends.
+
+    The highest comes first of all: those below have more room.
+    """
+    x, y, record = point
+    if mark.must and value(record, mark.must):
+        up = sheet.axes.transAxes.inverted().transform(sheet.axes.transData.transform((x, y)))[1]
+        return MUSTS + 0.9 * (1 - min(max(float(up), 0.0), 1.0)), ANYWHERE
+    return (LINE_TEXTS, OFF_TEXTS) if is_end and not mark.ends else (MORE_TEXTS, OFF_LINES)
+
+
+def draw_spread(sheet: Sheet, mark: Line, found: list[Point]) -> None:
+    """An upright bar through each point, with ends wider than the marker; where both ends are known."""
+    assert mark.spread
+    for x, _, record in found:
+        low, high = (value(record, key) for key in mark.spread)
+        ends = [sheet.where(end, "y") for end in (low, high) if end is not None]
+        known = [end for end in ends if end is not None]
+        if len(known) == 2:
+            sheet.axes.plot(
+                [x, x], known, zorder=3.55, color=TEXT_COLOURS[mark.look.colour], linewidth=sheet.size.points(1.4),
+                marker="_", markersize=sheet.size.marker * 2.2, markeredgewidth=sheet.size.points(1.4),
+            )  # fmt: skip
 
 
 def _take(sheet: Sheet, found: list[Point], area: float, line: bool = False) -> None:
@@ -53,10 +81,13 @@ def _take(sheet: Sheet, found: list[Point], area: float, line: bool = False) -> 
 def _line_text(sheet: Sheet, mark: Line, found: list[Point], at: int, most: float) -> None:
     x, y, record = found[at]
     text = fmt.shown(value(record, mark.text), mark.kind)
+    if not text:
+        return
     gap = sheet.places.px(sheet.size.marker / sheet.size.font * 12.5 / 2 + 4)
-    sheet.places.put(
-        text, around(*sheet.places.at(x, y), gap), most, color=TEXT_COLOURS[mark.look.colour], fontweight="bold"
-    )
+    point = sheet.places.at(x, y)
+    far = mark.must and value(record, mark.must)
+    places = around(*point, gap, FAR if far else NEAR if most < OFF_TEXTS else FAR[:4])
+    sheet.places.put(text, places, most, point, color=TEXT_COLOURS[mark.look.colour], fontweight="bold")
 
 
 def _arrows(sheet: Sheet, found: list[Point], look: Look) -> None:
@@ -132,83 +163,3 @@ def _point_text(sheet: Sheet, mark: Points, point: Point, area: float) -> None:
     text = fmt.shown(value(record, mark.text), mark.kind)
     gap = area**0.5 / 2 * sheet.size.dpi / 72 + sheet.places.px(3)
     sheet.places.put(text, around(*sheet.places.at(x, y), gap), OFF_POINTS, color=INK)
-
-
-def draw_roof(sheet: Sheet, mark: Roof) -> None:
-    """A broken line over the whole panel."""
-    slope, flat = number_at(sheet.results, mark.slope), number_at(sheet.results, mark.flat)
-    if not slope or not flat:
-        return
-    low, high = sheet.axes.get_xlim()
-    ridge = flat / slope / sheet.panel.x.unit
-    x = [low, ridge, high] if low < ridge < high else [low, high]
-    y = [min(slope * at * sheet.panel.x.unit, flat) / sheet.panel.y.unit for at in x]
-    (line,) = sheet.axes.plot(x, y, zorder=2.5, **line_look(mark.look, sheet.size))
-    line.set_gid(sheet.gid(mark))
-    sheet.above.append(partial(sheet.places.add_line, list(zip(x, y, strict=True))))
-
-
-def draw_rule(sheet: Sheet, mark: Rule) -> None:
-    """A straight line, and its text where there is room beside it; at the right of a map."""
-    at = sheet.rule_at(mark.path, mark.axis)
-    if at is None:
-        return
-    draw = sheet.axes.axvline if mark.axis == "x" else sheet.axes.axhline
-    look = line_look(mark.look, sheet.size) | {"linewidth": sheet.size.line * 0.65}
-    draw(at, zorder=3.4 if sheet.has_cells else 2.2, gid=sheet.gid(mark), **look)
-    ends = sheet.axes.get_ylim() if mark.axis == "x" else sheet.axes.get_xlim()
-    way = [(at, end) if mark.axis == "x" else (end, at) for end in ends]
-    sheet.above.append(partial(sheet.places.add_line, way, ON_RULE))
-    if mark.text and not (sheet.has_cells and mark.axis == "y"):
-        sheet.later.append((RULES, partial(_rule_text, sheet, mark, at)))
-
-
-def rule_text(sheet: Sheet, mark: Rule) -> str:
-    """A rule's text with its number."""
-    return mark.text.replace("{}", fmt.shown(number_at(sheet.results, mark.path), mark.kind))
-
-
-def _rule_text(sheet: Sheet, mark: Rule, at: float) -> None:
-    """Beside the line: of an upright one at the bottom first and then higher, of a level one at the right first."""
-    frame = sheet.axes.get_window_extent()
-    gap, step = sheet.places.px(5), sheet.places.px(8)
-    colour = TEXT_COLOURS[mark.look.colour]
-    if mark.axis == "x":
-        x = sheet.places.at(at, sheet.axes.get_ylim()[0])[0]
-        heights = [frame.y0 + gap + step * row for row in range(int((frame.height - gap) / step))]
-        places = [
-            Place(x + side * gap, height, "left" if side > 0 else "right", "bottom", rank * 0.8 + (side < 0) * 0.5)
-            for rank, height in enumerate(heights)
-            for side in (1, -1)
-        ]
-    else:
-        y = sheet.places.at(sheet.axes.get_xlim()[0], at)[1]
-        columns = [frame.x1 - gap - step * 2 * rank for rank in range(int(frame.width / step / 2))]
-        places = [
-            Place(x, y + side * gap * 0.6, "right", "bottom" if side > 0 else "top", rank * 0.8 + (side < 0) * 0.5)
-            for rank, x in enumerate(columns)
-            for side in (1, -1)
-        ]
-    sheet.places.put(rule_text(sheet, mark), places, ANYWHERE, color=colour)
-
-
-def draw_zones(sheet: Sheet, mark: Zones) -> None:
-    """Both sides of a value shaded, their names at the top corners."""
-    at = sheet.rule_at(mark.path, "x")
-    number = number_at(sheet.results, mark.path)
-    if number is None:
-        return
-    low, high = sheet.axes.get_xlim()
-    parting = at if at is not None else high if number / sheet.panel.x.unit > high else low
-    for start, end, shade, name in ((low, parting, BELOW_SHADE, mark.below), (parting, high, ABOVE_SHADE, mark.above)):
-        if start < end:
-            sheet.axes.axvspan(start, end, color=shade, zorder=0, linewidth=0)
-            sheet.later.append((RULES - 1, partial(_zone_name, sheet, name, start == low)))
-
-
-def _zone_name(sheet: Sheet, name: str, left: bool) -> None:
-    frame = sheet.axes.get_window_extent()
-    gap = sheet.places.px(6)
-    x = frame.x0 + gap if left else frame.x1 - gap
-    corner = Place(x, frame.y1 - gap * 0.6, "left" if left else "right", "top")
-    sheet.places.put(name, [corner], ANYWHERE, color=SOFT)

@@ -2,7 +2,7 @@
 
 The page runs two scripts, plotly's and one that hands it the figures; its policy names both by their hashes and
 allows no other, so that no text of a model or a GPU can become one. The figures stand in it as JSON, made by
-:mod:`.plotly_figure` for a wide and a narrow window: the page chooses and computes nothing.
+:mod:`.plotly_figure` for windows of several widths: the page chooses and computes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..explain import explained, input_lines
 from ..html import escaped, list_html
 from ..record import Report, Results, Table
 from ..render import cells, numeric_columns
-from .plotly_figure import FONT, plotly_figure, plotly_module
+from .plotly_figure import FONT, page_figure, plotly_module
 from .style import GRID, INK, SOFT
 
 CONFIG: dict[str, Any] = {
@@ -28,28 +28,31 @@ CONFIG: dict[str, Any] = {
     "showSendToCloud": False,  # plotly's own default shows a button that uploads the figure
     "plotlyServerURL": "",
 }
-NARROW_BELOW_PX = 820
 STARTER = """
 document.addEventListener("DOMContentLoaded", () => {
-  const narrow = window.matchMedia("(max-width: %dpx)");
   for (const place of document.querySelectorAll("figure.chart")) {
     const made = JSON.parse(place.querySelector("script").textContent);
     const plot = place.querySelector("div");
+    const narrow = made.wide.data.map((trace, at) => ({...trace, ...made.narrow.data[at]}));
+    let shown = null;
     const draw = () => {
-      const figure = narrow.matches ? made.narrow : made.wide;
-      Plotly.react(plot, figure.data, figure.layout, made.config);
+      const head = made.heads.filter((each) => each.from <= window.innerWidth).pop();
+      if (head === shown) return;
+      shown = head;
+      const layout = {...(head.narrow ? made.narrow : made.wide).layout, ...head.layout};
+      Plotly.react(plot, head.narrow ? narrow : made.wide.data, layout, made.config);
     };
     draw();
-    narrow.addEventListener("change", draw);
+    window.addEventListener("resize", draw);
   }
 });
-""" % (NARROW_BELOW_PX - 1)  # noqa: UP031  (braces are JavaScript's)
+"""
 CSS = f"""
 :root {{ color-scheme: light; }}
 body {{ margin: 0 auto; padding: 12px 16px 40px; max-width: 1400px; background: white; color: {INK};
   font: 15px/1.5 {FONT}; }}
 figure {{ margin: 0 0 20px; }}
-h1 {{ font-size: 20px; line-height: 1.3; margin: 20px 0 4px; white-space: pre-wrap; }}
+h1 {{ font-size: 20px; line-height: 1.3; margin: 20px 0 4px; white-space: pre-wrap; overflow-wrap: anywhere; }}
 h2 {{ font-size: 16px; margin: 24px 0 6px; }}
 p, ul {{ margin: 6px 0; max-width: 90ch; overflow-wrap: anywhere; }}
 .subtitle, .sources, footer {{ color: {SOFT}; }}
@@ -104,8 +107,7 @@ def figure_fragment(chart: Chart, results: Results, include_js: bool) -> str:
     Raises:
         InputError: plotly is not installed.
     """
-    wide, narrow = (plotly_figure(chart, results, narrow=narrow) for narrow in (False, True))
-    made = _json({"config": CONFIG, "wide": wide.to_plotly_json(), "narrow": narrow.to_plotly_json()})
+    made = _json({"config": CONFIG} | page_figure(chart, results))
     scripts = "".join(f"<script>{script}</script>\n" for script in _scripts()) if include_js else ""
     label = escaped(f"{chart.title}. {chart.caption}")
     return (

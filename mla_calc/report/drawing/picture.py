@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..chart import Bars, Cells, Chart, Line, Points, Roof, Rule, Zones
 from ..chart_data import value
 from ..record import Results
-from .bars import draw_bars
+from .bars import MOST_IN_LINE, draw_bars
+from .ceilings import draw_roof, draw_rule, draw_zones
 from .cells import draw_cells, draw_key, known, name_rules, octaves_of
+from .glyphs import drawable
 from .legend import add_legend
-from .marks import draw_line, draw_points, draw_roof, draw_rule, draw_zones
+from .marks import draw_line, draw_points
 from .scales import set_scales, thin_ticks, turn_names, wrap_labels
 from .sheet import Sheet, panel_limits
 from .style import COLUMN, Size, drawing_style, fit_head, new_figure, size_named, write
@@ -54,12 +56,14 @@ def figure_of(chart: Chart, results: Results, size: str = "slide") -> Figure:
         InputError: ``size`` is neither.
     """
     made_for = size_named(size)
+    chart, results = drawable(chart), drawable(results)
     with drawing_style(made_for):
         figure = new_figure(chart.title, chart.caption, made_for)
         sheets = _sheets(figure, chart, results, made_for)
+        ratios = _ratios(sheets)
         for sheet in sheets:
-            _draw(sheet)
-        keyed = _add_key(figure, sheets, made_for)
+            _draw(sheet, octaves_of(ratios))
+        keyed = _add_key(figure, sheets, ratios, made_for)
         legend = add_legend(figure, sheets, made_for)
         if made_for is COLUMN:
             _set_height(figure, sheets, legend, keyed)
@@ -92,7 +96,7 @@ def _sheets(figure: Figure, chart: Chart, results: Results, size: Size) -> list[
     return sheets
 
 
-def _draw(sheet: Sheet) -> None:
+def _draw(sheet: Sheet, octaves: float) -> None:
     cells = [mark for mark in sheet.panel.marks if isinstance(mark, Cells)]
     bars = [mark for mark in sheet.panel.marks if isinstance(mark, Bars)]
     for mark in sheet.panel.marks:
@@ -101,20 +105,23 @@ def _draw(sheet: Sheet) -> None:
     if bars:
         draw_bars(sheet, bars)
     for mark in cells:
-        ratios = [value(record, mark.value) for record in known(sheet, mark)]
-        draw_cells(sheet, mark, octaves_of(ratios))
+        draw_cells(sheet, mark, octaves)
     if cells:
         name_rules(sheet)
 
 
-def _add_key(figure: Figure, sheets: list[Sheet], size: Size) -> bool:
-    """One key for the maps of all panels."""
+def _ratios(sheets: list[Sheet]) -> list[float]:
+    """Those of the maps of all panels, which have the same colours."""
     maps = [(sheet, mark) for sheet in sheets for mark in sheet.panel.marks if isinstance(mark, Cells)]
-    if not maps:
-        return False
-    ratios = [value(record, mark.value) for sheet, mark in maps for record in known(sheet, mark)]
-    draw_key(figure, [sheet.axes for sheet, _ in maps], octaves_of(ratios), size)
-    return True
+    return [value(record, mark.value) for sheet, mark in maps for record in known(sheet, mark)]
+
+
+def _add_key(figure: Figure, sheets: list[Sheet], ratios: list[float], size: Size) -> bool:
+    """One key for the maps of all panels; whether there are any."""
+    maps = [sheet for sheet in sheets if sheet.has_cells]
+    if maps:
+        draw_key(figure, [sheet.axes for sheet in maps], ratios, size)
+    return bool(maps)
 
 
 def _set_height(figure: Figure, sheets: list[Sheet], legend: Any, keyed: bool) -> None:
@@ -122,8 +129,10 @@ def _set_height(figure: Figure, sheets: list[Sheet], legend: Any, keyed: bool) -
     engine: Any = figure.get_layout_engine()
     head = (1 - engine.get()["rect"][3]) * COLUMN.height_in
     below = legend.get_window_extent().height / COLUMN.dpi if legend else 0.0
-    panels = sum(_height_in(sheet) for sheet in sheets)
-    figure.set_figheight(head + panels + below + (KEY_IN if keyed else 0.0))
+    heights = [_height_in(sheet) for sheet in sheets]
+    place: Any = sheets[0].axes.get_subplotspec()
+    place.get_gridspec().set_height_ratios(heights)
+    figure.set_figheight(head + sum(heights) + below + (KEY_IN if keyed else 0.0))
     fit_head(figure, COLUMN)
 
 
@@ -134,6 +143,8 @@ def _height_in(sheet: Sheet) -> float:
         return max(PANEL_IN, 0.45 + rows * ROW_IN * sheet.has_cells)
     lanes = 1 if sheet.panel.stacked else len(bars)
     lines = max((label.get_text().count("\n") + 1 for label in sheet.axes.get_yticklabels()), default=1)
+    if sheet.panel.stacked and len(bars) >= MOST_IN_LINE:
+        lines = max(lines, 2)
     return max(0.9, 0.45 + len(sheet.categories["y"]) * max(lanes + 0.6, lines + 0.4) * BAR_IN)
 
 

@@ -6,16 +6,18 @@ from math import ceil, log2, log10
 from typing import Any
 
 from .. import format as fmt
-from ..chart import Bars, Cells, Rule, Zones
-from ..chart_data import column, drawn, number_at, value
+from ..chart import Bars, Cells, Line, Rule, Zones
+from ..chart_data import bar_text, column, drawn, number_at, value
 from ..record import Results
-from .plotly_frame import FONT_PX, Frame, safe
+from .plotly_frame import FONT_PX, LABEL_CHARS, Frame, folded, safe
 from .plotly_marks import DASHES, FAINT, Trace, placed, told_by
 from .plotly_texts import CHAR, TEXT_PX, Places, row_px
 from .style import ABOVE_SHADE, BELOW_SHADE, COLOURS, SOFT
 
 SCALE = ((0.0, COLOURS["red"]), (0.25, "#EFB48A"), (0.5, "#FAFAFA"), (0.75, "#85BBDC"), (1.0, COLOURS["blue"]))
 """From orange by white to blue: told apart by the colour-blind. Above 1 is blue, as in a picture."""
+PATTERNS = ("", "/", ".", "x", "\\", "+")
+"""Of stacked bars, by their place, so that grey print tells them."""
 FAR = 1e6
 """How far past the panel a zone goes on, for whoever zooms out."""
 
@@ -45,8 +47,12 @@ def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places) ->
     }
     if mark.text:
         struck = [_struck(y, frame, results) for y in ys]
+        below = _just_below(frame, results, ys)
         made |= {
-            "text": [[_cell_text(mark, at.get((x, y)), low) for x in xs] for y, low in zip(ys, struck, strict=True)],
+            "text": [
+                [_cell_text(mark, at.get((x, y)), across and (1 if (x, y) in below else -1)) for x in xs]
+                for y, across in zip(ys, struck, strict=True)
+            ],
             "texttemplate": "%{text}",
         }
         for (x, y), record in at.items():
@@ -55,10 +61,20 @@ def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places) ->
     return [made]
 
 
-def _cell_text(mark: Cells, record: dict[str, Any] | None, low: bool) -> str:
-    """What stands in a cell; ``low``: a line below its middle, where a rule runs."""
+def _cell_text(mark: Cells, record: dict[str, Any] | None, up: int) -> str:
+    """What stands in a cell: in its middle, or where a rule runs through that a line above (1) or below it (-1)."""
     text = safe(fmt.shown(value(record, mark.text), mark.kind)) if record else ""
-    return f"<br>{text}" if low and text else text
+    return f"<br>{text}" if up < 0 and text else f"{text}<br>" if up > 0 and text else text
+
+
+def _just_below(frame: Frame, results: Results, ys: list[float]) -> set[tuple[float, float]]:
+    """The cells in the lower half of which a point of a line stands: its place along x, and the cell's along y."""
+    found = set()
+    for mark in (mark for mark in frame.panel.marks if isinstance(mark, Line) and mark.markers):
+        for x, y, _ in placed(mark, frame, results):
+            found |= {(x, at) for at in ys
+                      if 0 < (frame.share("y", at) - frame.share("y", y)) * frame.height_px < 2 * FONT_PX}  # fmt: skip
+    return found
 
 
 def _struck(y: float, frame: Frame, results: Results) -> bool:
@@ -79,7 +95,7 @@ def _colour_bar(mark: Cells, reach: float) -> dict[str, Any]:
     below, above = safe(mark.below), safe(mark.above)
     bar: dict[str, Any] = {
         "tickvals": [power * log10(2) for power in powers],
-        "ticktext": [fmt.factor(float(f"{2**power:.3g}")) for power in powers],
+        "ticktext": [fmt.factor(float(f"{2 ** abs(power):.3g}")) if power else "1" for power in powers],
         "outlinewidth": 0,
         "thickness": 14,
         "ticks": "outside",
@@ -99,16 +115,21 @@ def bars_traces(mark: Bars, frame: Frame, results: Results) -> list[Trace]:
     others = [other for other in frame.panel.marks if isinstance(other, Bars) and other is not mark]
     stacked = {value(record, other.name) for other in others for record in drawn(results, other)}
     stacked = stacked if frame.panel.stacked else set()
+    at = next(
+        at for at, each in enumerate(each for each in frame.panel.marks if isinstance(each, Bars)) if each is mark
+    )
+    # what stands alone has no edge, which would hide a short bar, and no pattern: its category names it
+    edged = mark.look.hollow or any(value(record, mark.name) in stacked for record in found)
     return [
         {
             "type": "bar",
             "orientation": "h",
-            "name": safe(mark.label),
+            "name": folded(mark.label, LABEL_CHARS),
             "legendgroup": mark.label,
             "showlegend": bool(mark.label),
             "x": column(found, mark.value, frame.panel.x),
             "y": [frame.position("y", value(record, mark.name)) for record in found],
-            "text": [safe(fmt.shown(value(record, mark.value), mark.kind)) for record in found],
+            "text": [safe(bar_text(record, mark)) for record in found],
             "textposition": ["auto" if value(record, mark.name) in stacked else "outside" for record in found],
             "textangle": 0,
             "insidetextanchor": "middle",
@@ -118,8 +139,14 @@ def bars_traces(mark: Bars, frame: Frame, results: Results) -> list[Trace]:
             "marker": {
                 "color": "white" if mark.look.hollow else colour,
                 "opacity": FAINT if mark.look.faint else 1.0,
-                "line": {"width": 1.2, "color": colour if mark.look.hollow else "white"},
-                "pattern": {"shape": "/" if mark.look.hollow else "", "fgcolor": colour, "size": 7},
+                "line": {"width": 1.2 if edged else 0, "color": colour if mark.look.hollow else "white"},
+                "pattern": {
+                    "shape": PATTERNS[at % len(PATTERNS)] if edged else "",
+                    "size": 7,
+                    "solidity": 0.2,
+                    "fgcolor": colour if mark.look.hollow else "white",
+                    "fillmode": "overlay",
+                },
             },
             "hoverinfo": "text",
             "hovertext": [told_by(mark, record, frame) for record in found],

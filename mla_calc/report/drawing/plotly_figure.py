@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ from ..chart import Bars, Cells, Chart, Line, Mark, Points, Roof, Rule, Zones
 from ..chart_data import number_at
 from ..record import Results
 from .plotly_areas import bars_traces, cells_traces, rule_shapes, zone_shapes
+from .plotly_cloud import Cloud, cloud_of
 from .plotly_frame import FONT_PX, NARROW_PX, WIDE_PX, Frame, axes, folded, frames, safe
-from .plotly_marks import Trace, line_traces, placed, points_traces, radius, roof_traces
+from .plotly_marks import Trace, line_traces, placed, points_traces, radius, roof_points, roof_traces
 from .plotly_texts import TEXT_PX, Places
 from .style import INK, SOFT
 
@@ -24,7 +26,32 @@ FEW_BARS = 4
 """Categories, below which bars do not grow wider."""
 BUTTONS_PX = 28
 """Of plotly's buttons, which stand above the title of a narrow figure."""
+BUTTONS_WIDE_PX = 190
+"""Of plotly's buttons, which stand beside the title of a wide figure."""
 TITLE_PX, CAPTION_PX, LEGEND_PX = 19, 13, 12
+TITLE_CHAR_PX, CAPTION_CHAR_PX = 11.6, 7.0
+"""The mean width of a character, in the widest of the fonts."""
+NARROW_BELOW_PX = 820
+WINDOWS_PX = (360, 480, 600, 700, 760, NARROW_BELOW_PX, 960, 1100, 1260)
+"""Widths of the window from which on title, caption and legend are laid out anew."""
+BESIDE_PX = 60
+"""Of a window's width: what the page and the figure leave free at both sides."""
+LEGEND_ROW_PX, LEGEND_LINE_PX = 29, 16
+"""Of a row of the legend, and of every line more in it."""
+CROWD = 400
+"""Points of a mark, of which a text covers some wherever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart's panels as plotly has them: all but what stands around, which depends on the window's width."""
+
+    chart: Chart
+    frames: list[Frame]
+    data: list[Trace]
+    layout: dict[str, Any]
+    told: tuple[str, ...]
+    """What the caption says beside the chart's own."""
 
 
 def plotly_figure(chart: Chart, results: Results, narrow: bool = False) -> Figure:
@@ -37,15 +64,62 @@ def plotly_figure(chart: Chart, results: Results, narrow: bool = False) -> Figur
         ValueError: nothing is drawn along an axis that has no ends of its own.
     """
     graph_objects = plotly_module("graph_objects")
+    made = _drawn(chart, results, narrow)
+    return graph_objects.Figure(data=made.data, layout=made.layout | _around(made, NARROW_PX if narrow else WIDE_PX))
+
+
+def page_figure(chart: Chart, results: Results) -> dict[str, Any]:
+    """The chart for a window of any width, as plain data that a page chooses from.
+
+    ``wide`` and ``narrow`` have data and layout; the data of ``narrow`` is what differs from ``wide``'s, trace by
+    trace. ``heads`` are what stands around, each ``from`` a width of the window on, and whether it is of ``narrow``.
+
+    Raises:
+        InputError: plotly is not installed.
+        ValueError: nothing is drawn along an axis that has no ends of its own.
+    """
+    graph_objects = plotly_module("graph_objects")
+    both = {narrow: _drawn(chart, results, narrow) for narrow in (False, True)}
+    plain = {
+        narrow: graph_objects.Figure(data=made.data, layout=made.layout).to_plotly_json()
+        for narrow, made in both.items()
+    }
+    for made in plain.values():
+        made["layout"].pop("template", None)  # plotly's own look, which what stands around has none of
+    plain[True]["data"] = [
+        {key: each for key, each in own.items() if other.get(key) != each}
+        for own, other in zip(plain[True]["data"], plain[False]["data"], strict=True)
+    ]
+    heads = [
+        {"from": width if at else 0, "narrow": width < NARROW_BELOW_PX,
+         "layout": _around(both[width < NARROW_BELOW_PX], width - BESIDE_PX)}
+        for at, width in enumerate(WINDOWS_PX)
+    ]  # fmt: skip
+    return {"wide": plain[False], "narrow": plain[True], "heads": heads}
+
+
+def _drawn(chart: Chart, results: Results, narrow: bool) -> Drawn:
     data: list[Trace] = []
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
+    told: list[str] = []
     every = frames(chart, results, narrow)
     for frame in every:
-        data += _panel(frame, results, layout)
+        clouds = _clouds(frame, results)
+        data += _panel(frame, results, layout, clouds)
         layout |= axes(frame, chart)
         layout["annotations"] += _panel_title(frame)
+        told += [cloud.told() for cloud in clouds.values()]
     _name_once(data)
-    return graph_objects.Figure(data=data, layout=layout | _around(chart, every, data, layout["shapes"]))
+    return Drawn(chart, every, data, layout, tuple(filter(None, told)))
+
+
+def _clouds(frame: Frame, results: Results) -> dict[int, Cloud]:
+    """The points of each mark that has any, by the mark's place in the panel."""
+    return {
+        at: cloud_of(placed(mark, frame, results), frame, mark.label)
+        for at, mark in enumerate(frame.panel.marks)
+        if isinstance(mark, Points)
+    }
 
 
 def plotly_module(name: str) -> Any:
@@ -56,17 +130,21 @@ def plotly_module(name: str) -> Any:
         raise InputError("a figure as HTML needs plotly", "pip install 'mla-calc[html]'") from None
 
 
-def _panel(frame: Frame, results: Results, layout: dict[str, Any]) -> list[Trace]:
+def _panel(frame: Frame, results: Results, layout: dict[str, Any], clouds: dict[int, Cloud]) -> list[Trace]:
     """The traces of a panel, the lowest first; what is no trace goes into ``layout``."""
     places = Places(frame)
-    _keep_free(places, results)
+    _keep_free(places, results, clouds)
     data: list[Trace] = []
     order = sorted(enumerate(frame.panel.marks), key=lambda each: _turn(each[1]))
     made: dict[int, list[Trace]] = {}
     for index, mark in order:
-        made[index] = _mark(mark, frame, results, places, layout)
+        if isinstance(mark, Points):
+            made[index] = points_traces(mark, frame, clouds[index], places)
+        else:
+            made[index] = _mark(mark, frame, results, places, layout)
     for index in sorted(made):
         data += made[index]
+    layout["annotations"] += places.notes
     for trace in data:
         trace |= {"xaxis": f"x{frame.suffix}", "yaxis": f"y{frame.suffix}"}
         if trace["type"] == "bar" and not frame.panel.stacked:
@@ -76,20 +154,30 @@ def _panel(frame: Frame, results: Results, layout: dict[str, Any]) -> list[Trace
 
 def _turn(mark: Mark) -> int:
     """When a mark's texts take their places: what has no other place comes first."""
-    return 0 if isinstance(mark, Zones | Cells) else 1 if isinstance(mark, Rule) else 2
+    if isinstance(mark, Zones | Cells):
+        return 0
+    return 1 if isinstance(mark, Rule) else 2 if isinstance(mark, Line) and mark.must else 3
 
 
-def _keep_free(places: Places, results: Results) -> None:
-    """Keep texts off every point of the panel."""
-    panel = places.frame.panel
-    for mark in panel.marks:
-        if isinstance(mark, Line | Points):
-            for x, y, record in placed(mark, places.frame, results):
-                places.occupy(x, y, 0.75 * radius(mark, record), 0.75 * radius(mark, record))
+def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> None:
+    """Keep texts off every point and line of the panel; of a crowd of points there is nowhere to keep them off."""
+    frame = places.frame
+    for index, mark in enumerate(frame.panel.marks):
+        points: list[tuple[float, float, dict[str, Any]]] = []
+        if isinstance(mark, Points):
+            points = [each[:3] for each in clouds[index].kept]
+        elif isinstance(mark, Line):
+            points = placed(mark, frame, results)
+            places.way([each[:2] for each in points])
+        elif isinstance(mark, Roof):
+            places.way(roof_points(mark, frame, results))
         elif isinstance(mark, Rule) and mark.axis == "x" and (own := number_at(results, mark.path)) is not None:
-            at = places.frame.position("x", own)
+            at = frame.position("x", own)
             if at is not None:
                 places.wall(at)
+        if isinstance(mark, Line | Points) and len(points) <= CROWD:
+            for x, y, record in points:
+                places.occupy(x, y, 0.75 * radius(mark, record), 0.75 * radius(mark, record))
 
 
 def _mark(mark: Mark, frame: Frame, results: Results, places: Places, layout: dict[str, Any]) -> list[Trace]:
@@ -103,12 +191,11 @@ def _mark(mark: Mark, frame: Frame, results: Results, places: Places, layout: di
         return []
     if isinstance(mark, Line):
         return line_traces(mark, frame, results, places)
-    if isinstance(mark, Points):
-        return points_traces(mark, frame, results, places)
     if isinstance(mark, Roof):
         return roof_traces(mark, frame, results)
     if isinstance(mark, Cells):
         return cells_traces(mark, frame, results, places)
+    assert isinstance(mark, Bars)
     return bars_traces(mark, frame, results)
 
 
@@ -129,17 +216,18 @@ def _name_once(data: list[Trace]) -> None:
             seen.add(trace["legendgroup"])
 
 
-def _around(chart: Chart, every: list[Frame], data: list[Trace], shapes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Title, caption, legend and margins, and the height that all take."""
+def _around(made: Drawn, width_px: int) -> dict[str, Any]:
+    """Title, caption, legend and margins, and the height that all take, where there is room for ``width_px``."""
+    chart, every = made.chart, made.frames
     narrow = every[0].narrow
-    title = folded(chart.title, 46 if narrow else 84)
-    caption = _folded_caption(chart.caption, 78 if narrow else 132)
+    title = folded(chart.title, int((width_px if narrow else width_px - BUTTONS_WIDE_PX) / TITLE_CHAR_PX))
+    caption = _folded_caption(CAPTION_BETWEEN.join((chart.caption, *made.told)), int(width_px / CAPTION_CHAR_PX))
     head = 24 * (title.count("<br>") + 1) + 24 * (caption.count("<br>") + 1) + 10
     head += BUTTONS_PX * narrow
     head += 24 * any(panel.title for panel in chart.panels)
     most = max(len(frame.names["y"]) for frame in every)
-    names = [item["name"] for item in (*data, *shapes) if item.get("showlegend")]
-    foot = 60 + 29 * _legend_rows(names, NARROW_PX if narrow else WIDE_PX)
+    names = [item["name"] for item in (*made.data, *made.layout["shapes"]) if item.get("showlegend")]
+    foot = 60 + _legend_px(names, width_px)
     plot = sum(frame.height_px for frame in every) if narrow else every[0].height_px
     height = head + plot + foot
     return {
@@ -184,13 +272,21 @@ def _folded_caption(caption: str, chars: int) -> str:
     return "<br>".join(folded(line, chars) for line in lines)
 
 
-def _legend_rows(names: list[str], width: int) -> int:
-    """Rows of the legend, filled one after the other."""
-    rows, taken = 0, float(width)
+def _legend_px(names: list[str], width: int) -> int:
+    """The height of the legend, whose rows are filled one after the other."""
+    heights: list[int] = []
+    taken = float(width)
     for name in names:
-        own = 46 + 0.58 * LEGEND_PX * len(name)
-        rows, taken = (rows + 1, own) if taken + own > width else (rows, taken + own)
-    return rows
+        lines = name.split("<br>")
+        own = 46 + 0.58 * LEGEND_PX * max(map(len, lines))
+        tall = LEGEND_ROW_PX + LEGEND_LINE_PX * (len(lines) - 1)
+        if taken + own > width:
+            heights.append(tall)
+            taken = own
+        else:
+            heights[-1] = max(heights[-1], tall)
+            taken += own
+    return sum(heights)
 
 
 def _has_bars(chart: Chart) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from .. import format as fmt
 from ..chart import Axis, Bars, Cells, Chart, Line, Panel, Points
-from ..chart_data import categories, drawn, edges, limits, place, value
+from ..chart_data import categories, drawn, edges, ends_alone, limits, place, value, with_room
+from ..direction import isolated
 from ..record import Results
 from .style import GRID, INK, SOFT
 
@@ -23,8 +24,13 @@ WIDE_PX, NARROW_PX = 940, 560
 """The widths that texts are placed for: those of a window near the lower end of what each layout is for."""
 PANEL_PX = 430
 BAR_PX = 21
-NAME_CHARS = 26
-"""Where a category's name is folded."""
+NUMBER_PX = 6.6
+"""The width of a character of a number beside a bar."""
+NAME_CHARS, LABEL_CHARS = 26, 64
+"""Where a category's name and a label of the legend are folded."""
+LONG_WORD = 0.85
+"""Of a line's length: where a word is broken that needs more than one."""
+NAME_LINE_PX = 16
 X_TICK_PX, Y_TICK_PX = 46, 24
 """The least room of a tick's label."""
 D3_NUMBER = ",.12~g"
@@ -73,12 +79,16 @@ class Frame:
 
 def safe(text: str) -> str:
     """A text for plotly, which reads a few tags and entities in whatever it shows."""
-    return html.escape(text, quote=False).replace("\n", "<br>")
+    return html.escape(isolated(text), quote=False).replace("\n", "<br>")
 
 
 def folded(text: str, chars: int) -> str:
-    """A text of plotly broken into lines of at most ``chars``."""
-    return "<br>".join(safe(line) for line in textwrap.wrap(text, chars, break_long_words=False)) or safe(text)
+    """A text of plotly broken into lines of at most ``chars``, a word of its own line's length a little earlier.
+
+    A text of many words has letters of every width, and one of few may have wide ones alone.
+    """
+    chars = min(chars, max(1, int(chars * LONG_WORD))) if max(map(len, text.split()), default=0) > chars / 2 else chars
+    return "<br>".join(safe(line) for line in textwrap.wrap(text, chars)) or safe(text)
 
 
 def told(axis: Axis, number: float) -> str:
@@ -95,7 +105,10 @@ def frames(chart: Chart, results: Results, narrow: bool) -> list[Frame]:
     height = max(height, *(_bars_px(panel, results) for panel in chart.panels))
     found = []
     for number, panel in enumerate(chart.panels, 1):
-        names = {direction: categories(panel, results, direction) for direction in DIRECTIONS}
+        names: dict[Direction, list[Any]] = {"x": [], "y": []}
+        for direction, axis in zip(DIRECTIONS, (panel.x, panel.y), strict=True):
+            if axis.scale == "category":
+                names[direction] = categories(panel, results, direction)
         gap = (
             0.0
             if count == 1
@@ -106,9 +119,14 @@ def frames(chart: Chart, results: Results, narrow: bool) -> list[Frame]:
         part = (1 - gap * (count - 1)) / count
         start = (number - 1) * (part + gap)
         span = (start, start + part)
+        width = NARROW_PX if narrow else WIDE_PX * part
+        ends = _ends(panel, results, names, shared)
+        if panel.x.scale == "linear" and panel.x.high is None:
+            ends["x"] = with_room(ends["x"], [(at, (len(text) * NUMBER_PX + 10) / width)
+                                              for at, text in ends_alone(panel, results)])  # fmt: skip
         found.append(
             Frame(panel, number, *(((0.0, 1.0), (1 - span[1], 1 - span[0])) if narrow else (span, (0.0, 1.0))),
-                  _ends(panel, results, names, shared), names, NARROW_PX if narrow else WIDE_PX * part, height, narrow)
+                  ends, names, width, height, narrow)
         )  # fmt: skip
     return found
 
@@ -122,10 +140,14 @@ def _gap(panel: Panel, results: Results) -> float:
 
 
 def _bars_px(panel: Panel, results: Results) -> int:
-    """The height that a panel's bars need to be told apart."""
+    """The height that a panel's bars and their names need to be told apart."""
     bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
+    if not bars:
+        return 0
+    names = [folded(fmt.shown(name, panel.y.kind), NAME_CHARS) for name in categories(panel, results, "y")]
+    tallest = max((name.count("<br>") + 2 for name in names), default=0)
     beside = 1 if panel.stacked else len(bars)
-    return BAR_PX * (beside + 1) * len(categories(panel, results, "y")) if bars else 0
+    return max(BAR_PX * (beside + 1), NAME_LINE_PX * tallest) * len(names)
 
 
 def mark_key(mark: Line | Points | Cells | Bars, direction: Direction) -> str:

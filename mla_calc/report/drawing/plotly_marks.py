@@ -10,9 +10,10 @@ from .. import format as fmt
 from ..chart import Axis, Bars, Cells, Dash, Line, Look, Marker, Points, Roof, Shown
 from ..chart_data import drawn, number_at, value
 from ..record import Results
-from .plotly_frame import DIRECTIONS, Frame, mark_key, safe, told
+from .plotly_cloud import Cloud
+from .plotly_frame import DIRECTIONS, LABEL_CHARS, Frame, folded, mark_key, safe, told
 from .plotly_texts import TEXT_PX, Places
-from .style import COLOURS, INK
+from .style import COLOURS, INK, TEXT_COLOURS
 
 MARKERS: dict[Marker, str] = {
     "circle": "circle",
@@ -27,6 +28,8 @@ DASHES: dict[Dash, str] = {"solid": "solid", "dashed": "7px,4px", "dotted": "2px
 MARKER_PX, FULL_PX, LEAST_PX = 8, 44, 4
 """Diameters: of a point, of one whose share is 1, and of the smallest that is still seen."""
 FAINT = 0.35
+HALO = ", ".join(f"{x}px {y}px 1px white" for x in (-1, 1) for y in (-1, 1))
+"""In CSS' words."""
 ROOF_STEPS = 24
 """Places of a roof that can be pointed at."""
 BEYOND = 1e4
@@ -47,13 +50,47 @@ def line_traces(mark: Line, frame: Frame, results: Results, places: Places) -> l
         "mode": "lines" + "+markers" * mark.markers + "+text" * bool(mark.text),
         "x": x,
         "y": y,
-        "line": {"color": COLOURS[mark.look.colour], "width": 2, "dash": DASHES[mark.look.dash]},
+        "line": {"color": COLOURS[mark.look.colour], "width": 2 * mark.look.weight, "dash": DASHES[mark.look.dash]},
         "marker": _marker(mark.look, size),
         "text": texts,
         "textposition": sides,
+        "textfont": _font(TEXT_COLOURS[mark.look.colour]),
         "hovertext": [told_by(mark, record, frame) for record in found],
     }
-    return [made, _heads(mark, x, y, size)] if mark.arrow and len(found) > 1 else [made]
+    if mark.spread:
+        made["error_y"] = _error_bars(mark, y, found, frame)
+    heads = [_heads(mark, x, y, size)] if mark.arrow and len(found) > 1 else []
+    return [*_keyed(mark, made), *heads]
+
+
+def _keyed(mark: Line | Points, made: Trace) -> list[Trace]:
+    """A trace, and where its colour in the key is another one, an entry of the key that switches it."""
+    if not mark.key or not mark.label:
+        return [made]
+    colour = {"color": COLOURS[mark.key]}
+    entry = made | {"x": [None], "y": [None], "text": [], "textposition": [], "hovertext": [], "error_y": {}}
+    size = {"size": MARKER_PX + 1} if isinstance(mark, Points) else {}
+    entry["marker"] = made["marker"] | size | colour
+    entry["marker"]["line"] = made["marker"]["line"] | (colour if mark.look.hollow else {})
+    if "line" in made:
+        entry["line"] = made["line"] | colour
+    return [made | {"showlegend": False}, entry]
+
+
+def _error_bars(mark: Line, y: list[Any], found: list[dict[str, Any]], frame: Frame) -> Trace:
+    """How far the ends of the spread are from each point; nowhere where one is not known."""
+    assert mark.spread
+    low, high = ([frame.position("y", value(record, key)) if value(record, key) is not None else None
+                  for record in found] for key in mark.spread)  # fmt: skip
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [0 if end is None else end - at for at, end in zip(y, high, strict=True)],
+        "arrayminus": [0 if end is None else at - end for at, end in zip(y, low, strict=True)],
+        "color": TEXT_COLOURS[mark.look.colour],
+        "thickness": 1.5,
+        "width": 7,
+    }
 
 
 def _heads(mark: Line, x: list[Any], y: list[Any], size: int) -> Trace:
@@ -71,30 +108,31 @@ def _heads(mark: Line, x: list[Any], y: list[Any], size: int) -> Trace:
     return made | {"showlegend": False, "hoverinfo": "skip"}
 
 
-def points_traces(mark: Points, frame: Frame, results: Results, places: Places) -> list[Trace]:
-    """A point for each record, the large ones below the small."""
-    places_of = sorted(placed(mark, frame, results), key=lambda each: -radius(mark, each[2]))
-    if not places_of:
+def points_traces(mark: Points, frame: Frame, cloud: Cloud, places: Places) -> list[Trace]:
+    """A point for each record of ``cloud``, the large ones below the small."""
+    kept = sorted(cloud.kept, key=lambda each: -radius(mark, each[2]))
+    if not kept:
         return []
-    x, y, found = map(list, zip(*places_of, strict=True))
+    x, y, found, hidden = map(list, zip(*kept, strict=True))
     radii = [radius(mark, record) for record in found]
     texts, sides = _texts(mark, found, x, y, radii, places)
     marker = _marker(mark.look, MARKER_PX + 1)
     if mark.area:
         # diameters, since a legend shows plotly's own areas as specks
         marker |= {"size": [2 * each for each in radii], "opacity": 0.85 * marker["opacity"]}
-    return [
-        _base(mark.label, mark.look)
-        | {
-            "mode": "markers" + "+text" * bool(mark.text),
-            "x": x,
-            "y": y,
-            "marker": marker,
-            "text": texts,
-            "textposition": sides,
-            "hovertext": [told_by(mark, record, frame) for record in found],
-        }
-    ]
+    made = _base(mark.label, mark.look) | {
+        "mode": "markers" + "+text" * bool(mark.text),
+        "x": x,
+        "y": y,
+        "marker": marker,
+        "text": texts,
+        "textposition": sides,
+        "hovertext": [
+            told_by(mark, record, frame) + (f"<br>and {more:,} more close to it" if more else "")
+            for record, more in zip(found, hidden, strict=True)
+        ],
+    }
+    return _keyed(mark, made)
 
 
 def radius(mark: Line | Points, record: dict[str, Any]) -> float:
@@ -106,12 +144,10 @@ def radius(mark: Line | Points, record: dict[str, Any]) -> float:
 
 def roof_traces(mark: Roof, frame: Frame, results: Results) -> list[Trace]:
     """Both ceilings as one line with its corner, and places along it that can be pointed at."""
-    slope, flat = number_at(results, mark.slope), number_at(results, mark.flat)
-    if not slope or not flat:
+    points = roof_points(mark, frame, results)
+    if not points:
         return []
-    x_axis, y_axis = frame.panel.x, frame.panel.y
-    places = sorted({*_spread(x_axis, *frame.ends["x"]), flat / slope / x_axis.unit})
-    heights = [min(slope * at * x_axis.unit, flat) / y_axis.unit for at in places]
+    places, heights = map(list, zip(*points, strict=True))
     told_beside = [f"{safe(label)}: {safe(text)}" for label, text in mark.shown]
     return [
         _base(mark.label, mark.look)
@@ -121,7 +157,7 @@ def roof_traces(mark: Roof, frame: Frame, results: Results) -> list[Trace]:
             "y": heights,
             "line": {
                 "color": COLOURS[mark.look.colour],
-                "width": 2.2 if mark.look.dash == "solid" else 1.7,
+                "width": mark.look.weight * (2.2 if mark.look.dash == "solid" else 1.7),
                 "dash": DASHES[mark.look.dash],
             },
             "hovertext": [
@@ -130,6 +166,16 @@ def roof_traces(mark: Roof, frame: Frame, results: Results) -> list[Trace]:
             ],
         }
     ]
+
+
+def roof_points(mark: Roof, frame: Frame, results: Results) -> list[tuple[float, float]]:
+    """Places along a roof, its corner among them, in the axes' units; none where it is not known."""
+    slope, flat = number_at(results, mark.slope), number_at(results, mark.flat)
+    if not slope or not flat:
+        return []
+    x_axis, y_axis = frame.panel.x, frame.panel.y
+    places = sorted({*_spread(x_axis, *frame.ends["x"]), flat / slope / x_axis.unit})
+    return [(at, min(slope * at * x_axis.unit, flat) / y_axis.unit) for at in places]
 
 
 def _spread(axis: Axis, low: float, high: float) -> list[float]:
@@ -204,8 +250,19 @@ def _texts(
     if not mark.text:
         return [], []
     texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
-    first: Sequence[tuple[str, ...]] = places.along_line(x, y) if isinstance(mark, Line) else [()] * len(x)
-    sides = [places.beside(*each) for each in zip(x, y, texts, radii, first, strict=True)]
+    ends = (0, len(found) - 1)
+    must: set[int] = set()
+    asked: Sequence[int] = range(len(found))
+    first: Sequence[tuple[str, ...]] = [()] * len(x)
+    if isinstance(mark, Line):
+        first = places.along_line(x, y)
+        must = {at for at, record in enumerate(found) if mark.must and value(record, mark.must)}
+        asked = [at for at in asked if not mark.ends or at in ends or at in must]
+    sides: list[str | None] = [None] * len(x)
+    for at in sorted(asked, key=lambda at: (at not in must, at not in ends)):
+        sides[at] = places.beside(x[at], y[at], texts[at], radii[at], first[at])
+        if at in must and sides[at] is None:
+            places.led(x[at], y[at], texts[at], _font(TEXT_COLOURS[mark.look.colour]))
     kept = [safe(text) if side else "" for text, side in zip(texts, sides, strict=True)]
     return kept, [side or "top center" for side in sides]
 
@@ -213,13 +270,18 @@ def _texts(
 def _base(label: str, look: Look) -> Trace:
     return {
         "type": "scatter",
-        "name": safe(label),
+        "name": folded(label, LABEL_CHARS),
         "legendgroup": f"{label}/{look.colour}/{look.marker}/{look.dash}",
         "showlegend": bool(label),
         "hoverinfo": "text",
-        "textfont": {"size": TEXT_PX, "color": INK},
+        "textfont": _font(INK),
         "opacity": 1,
     }
+
+
+def _font(colour: str) -> dict[str, Any]:
+    """Of a text beside a point: white around it, where it crosses a line after all."""
+    return {"size": TEXT_PX, "color": colour, "shadow": HALO}
 
 
 def _marker(look: Look, size: float) -> dict[str, Any]:

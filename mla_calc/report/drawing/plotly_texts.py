@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, hypot, log10
+from typing import Any
 
-from .plotly_frame import Frame
+from .plotly_frame import Direction, Frame, safe
 
 Box = tuple[float, float, float, float]
 TEXT_PX = 11
@@ -24,6 +27,10 @@ SIDES: dict[str, tuple[int, int]] = {
 """Where a text may stand beside its point, in plotly's words, the best first: steps across and up."""
 ROWS = 6
 LARGE_PX = 8
+WAY_PX, AIR_PX, MOST_STEPS = 5, 2, 2000
+"""Between two boxes along a line, what a text keeps from it, and the most boxes from one corner to the next."""
+LED_PX = (28, 44, 64, 90)
+"""How far from its point a text may stand that has a line to it."""
 FLAT = 0.3
 """A line less steep than this has its texts above it."""
 
@@ -36,6 +43,10 @@ class Places:
     taken: list[Box] = field(default_factory=list)
     walls: list[Box] = field(default_factory=list)
     """Upright lines, which a text may cross only where it has no other room."""
+    ways: list[Box] = field(default_factory=list)
+    """Small boxes along roofs and lines, which a text may cross only where it has no other room either."""
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    """Texts with a line to their point, as annotations of plotly's layout."""
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Pixels of a point in the axes' units."""
@@ -58,6 +69,16 @@ class Places:
         across = self.frame.share("x", x) * self.frame.width_px
         self.walls.append((across - 1, 0, across + 1, ROWS * row_px()))
 
+    def way(self, points: Sequence[tuple[float, float]]) -> None:
+        """Keep texts off a line through points in the axes' units, as far as it is within the panel."""
+        corners = [self.at(*point) for point in points]
+        for (x, y), (to_x, to_y) in pairwise(corners):
+            steps = min(ceil(hypot(to_x - x, to_y - y) / WAY_PX), MOST_STEPS)
+            for part in (step / steps for step in range(steps + 1)) if steps else ():
+                across, up = x + (to_x - x) * part, y + (to_y - y) * part
+                if 0 <= across <= self.frame.width_px and 0 <= up <= self.frame.height_px:
+                    self.ways.append((across - AIR_PX, up - AIR_PX, across + AIR_PX, up + AIR_PX))
+
     def beside(self, x: float, y: float, text: str, radius: float, sides: Sequence[str] = ()) -> str | None:
         """The side of a point at which its text has room, or ``None``: then only pointing at it tells.
 
@@ -67,19 +88,42 @@ class Places:
         width, height = len(text) * TEXT_PX * CHAR, TEXT_PX * 1.15
         gap = radius + 2
         large: tuple[str, ...] = ("middle right",) if radius > LARGE_PX else ()  # at a corner it would be far away
-        for side in (*sides, *large, *SIDES):
-            right, above = SIDES[side]
-            left = across + right * gap - (0 if right > 0 else width if right < 0 else width / 2)
-            low = up + above * gap - (0 if above > 0 else height if above < 0 else height / 2)
-            if self._take((left, low, left + width, low + height)):
-                return side
+        order = (*sides, *large, *SIDES)
+        for walls in (self.ways, ()):
+            for side in order:
+                right, above = SIDES[side]
+                left = across + right * gap - (0 if right > 0 else width if right < 0 else width / 2)
+                low = up + above * gap - (0 if above > 0 else height if above < 0 else height / 2)
+                if self._take((left, low, left + width, low + height), walls):
+                    return side
         return None
+
+    def led(self, x: float, y: float, text: str, look: dict[str, Any]) -> None:
+        """A note of a text that has no room beside its point: where there is some, with a line to the point."""
+        across, up = self.at(x, y)
+        width, height = len(text) * TEXT_PX * CHAR, TEXT_PX * 1.15
+        ways = [(far * right, far * above) for far in LED_PX for right, above in ((-1, 1), (1, -1), (-1, 0), (0, -1))]
+        boxes = [
+            (across + right - width / 2, up + above - height / 2, across + right + width / 2, up + above + height / 2)
+            for right, above in ways
+        ]
+        tries = ((box, walls) for walls in (self.ways, ()) for box in boxes)
+        box = next((box for box, walls in tries if self._take(box, walls)), boxes[0])
+        right, above = (box[0] + box[2]) / 2 - across, (box[1] + box[3]) / 2 - up
+        place = {"x": self._in_layout("x", x), "y": self._in_layout("y", y), "ax": right, "ay": -above}
+        axes = {"xref": f"x{self.frame.suffix}", "yref": f"y{self.frame.suffix}"}
+        lead = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": look["color"]}
+        self.notes.append(place | axes | lead | {"text": safe(text), "font": look, "bgcolor": "rgba(255,255,255,0.8)"})
+
+    def _in_layout(self, direction: Direction, at: float) -> float:
+        """A place on an axis as plotly's layout has it: of a log axis the logarithm."""
+        return log10(at) if self.frame.axis(direction).scale == "log" else at
 
     def along(self, x: float, text: str) -> tuple[int, str]:
         """Row from the foot of an upright line, and side, ``left`` or ``right``, where its text has room."""
         across = self.frame.share("x", x) * self.frame.width_px
         width, height = len(text) * TEXT_PX * CHAR, row_px()
-        for walls in (self.walls, ()):
+        for walls in ((*self.walls, *self.ways), self.walls, ()):
             for row in range(ROWS):
                 for side, left in (("right", across + 4), ("left", across - 4 - width)):
                     if self._take((left, row * height, left + width, (row + 1) * height), walls):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import format as fmt
-from ..chart import Axis, Cells, Look, Panel, Zones
+from ..chart import Axis, Bars, Cells, Look, Panel, Zones
 from ..chart_data import categories, drawn, edges, limits, number_at, place, value
 from ..record import Results
 from .placing import Places
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Direction = Literal["x", "y"]
 Ends = tuple[tuple[float, float], tuple[float, float]]
 FAINT = 0.35
-RULES, LINE_TEXTS, POINT_TEXTS, MORE_TEXTS = range(4)
+NAMES, MUSTS, RULES, ROOF_TEXTS, LINE_TEXTS, POINT_TEXTS, MORE_TEXTS = range(7)
 """The order in which texts take their places."""
 NAME_ROOM = 0.09
 """Of a panel's height: what is left free above its marks for the names of zones."""
@@ -39,7 +39,7 @@ class Sheet:
     """What takes its place before any text does: points and lines."""
     room: list[Callable[[], None]] = field(default_factory=list)
     """What makes room in the panel, for numbers at the ends of bars; it needs the panel's width."""
-    later: list[tuple[int, Callable[[], Any]]] = field(default_factory=list)
+    later: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)
     """Texts, with their rank in taking a place; drawn when the layout is settled."""
     categories: dict[Direction, list[Any]] = field(default_factory=dict)
     places: Places = field(init=False)
@@ -58,6 +58,11 @@ class Sheet:
     def has_cells(self) -> bool:
         """Whether the panel is a map."""
         return any(isinstance(mark, Cells) for mark in self.panel.marks)
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether the panel has bars, which would hide a line behind them."""
+        return any(isinstance(mark, Bars) for mark in self.panel.marks)
 
     def where(self, number: Any, direction: Direction) -> float | None:
         """Where a value of the results lies on an axis; ``None``: nowhere."""
@@ -118,7 +123,7 @@ def line_look(look: Look, size: Size) -> dict[str, Any]:
     return {
         "color": COLOURS[look.colour],
         "linestyle": LINES[look.dash],
-        "linewidth": size.line * (1.0 if look.dash == "solid" else 0.85),
+        "linewidth": size.line * (1.0 if look.dash == "solid" else 0.85) * look.weight,
         "alpha": FAINT if look.faint else 1.0,
     }
 

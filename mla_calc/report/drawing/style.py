@@ -7,13 +7,18 @@ since a page that lacks the font would lay it out otherwise. matplotlib is impor
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, nearest, shown
 from ..chart import Colour, Dash, Marker
+from .glyphs import FONT
+from .svg import unique_ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +101,7 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "mla-calc",
     "svg.fonttype": "path",
     "text.parse_math": False,  # a dollar in a name is a dollar
-    "font.family": "DejaVu Sans",  # ships with matplotlib
+    "font.family": FONT,
     "font.size": 12.5,
     "axes.titlesize": 13.5,
     "axes.titlelocation": "left",
@@ -197,23 +202,52 @@ def fit_head(figure: Figure, size: Size) -> None:
 
 
 def wrap(text: Any, between: str, width_px: float) -> None:
-    """Break a text where it is wider than ``width_px``, at ``between`` alone."""
-    words = text.get_text().split(between)
-    lines = [words[0]]
-    for word in words[1:]:
-        text.set_text(lines[-1] + between + word)
-        if text.get_window_extent().width <= width_px:
-            lines[-1] += between + word
+    """Break a text where it is wider than ``width_px``: at ``between``, and within a piece only where it is no line.
+
+    Such a piece breaks at its blanks if it has any, and else anywhere.
+    """
+
+    def fits(line: str) -> bool:
+        text.set_text(line)
+        return bool(text.get_window_extent().width <= width_px)
+
+    text.set_text("\n".join(_lines(text.get_text(), between, fits)))
+
+
+def _lines(text: str, between: str, fits: Callable[[str], bool]) -> list[str]:
+    lines: list[str] = []
+    for piece in text.split(between):
+        joined = lines[-1] + between + piece if lines else piece
+        if fits(joined):
+            lines[-1:] = [joined]
+        elif fits(piece):
+            lines.append(piece)
+        elif between != " ":
+            lines += _lines(piece, " ", fits)
         else:
-            lines.append(word)
-    text.set_text("\n".join(lines))
+            lines += _broken(piece, fits)
+    return lines
+
+
+def _broken(word: str, fits: Callable[[str], bool]) -> list[str]:
+    """A word in as few lines as it fits into; one character to a line at least."""
+    lines = []
+    while word:
+        most = bisect_left(range(1, len(word) + 1), True, key=lambda length: not fits(word[:length]))
+        length = max(most, 1)
+        lines.append(word[:length])
+        word = word[length:]
+    return lines
 
 
 def write(figure: Figure, path: Path, format_name: str, size: Size = SLIDE) -> None:
     """Write ``figure`` as png, svg or pdf, without a date."""
+    drawn = BytesIO()
     with drawing_style(size):  # the style holds the seed of an SVG's ids, and how its text is drawn
         dpi = size.dpi if format_name == "png" else max(CLOUD_DPI, size.dpi)
-        figure.savefig(path, format=format_name, dpi=dpi, metadata=METADATA[format_name])
+        figure.savefig(drawn, format=format_name, dpi=dpi, metadata=METADATA[format_name])
+    made = drawn.getvalue()
+    path.write_bytes(unique_ids(made.decode()).encode() if format_name == "svg" else made)
 
 
 def note(

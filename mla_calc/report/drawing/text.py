@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from ..chart import Bars, Cells, Chart, Colour, Line, Panel, Points
-from ..chart_data import limits, value
+from ..chart_data import ends_alone, limits, value, with_room
 from ..record import Results
 from .text_key import key, wrapped
 from .text_marks import draw
@@ -109,10 +109,14 @@ def _sheet(
     (left, right), (bottom, top) = ends
     bars = any(isinstance(mark, Bars) for mark in panel.marks)
     y = Scale(panel.y, bottom, top, max(2, height - FRAME), _categories(scene, "y"), bars)
-    most = max(8, width // 3)
+    most = max(8, width * 2 // 5)
     labels = [(at, text if len(text) <= most else text[: most - 3] + "...") for at, text in y.ticks(BETWEEN_ROWS)]
     taken = 1 + max((len(text) for _, text in labels), default=0)
-    x = Scale(panel.x, left, right, max(2, width - taken), _categories(scene, "x"))
+    across = max(2, width - taken)
+    if panel.x.scale == "linear" and panel.x.high is None:
+        alone = ends_alone(panel, scene.results)
+        left, right = with_room((left, right), [(at, (len(text) + 3) / across) for at, text in alone])
+    x = Scale(panel.x, left, right, across, _categories(scene, "x"))
     return Sheet(x, y), labels
 
 

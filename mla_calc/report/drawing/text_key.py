@@ -11,7 +11,7 @@ from typing import Any
 from .. import format as fmt
 from ..chart import Bars, Cells, Colour, Line, Mark, Marker, Points, Roof, Rule
 from ..chart_data import number_at, value
-from .text_marks import SHADES, colour_of
+from .text_marks import SHADES, key_colour
 from .text_sheet import Scene
 
 MOST_NAMED = 12
@@ -102,7 +102,7 @@ def _of(
 
 
 def _single(sign: str, label: str, mark: Line | Roof | Rule | Bars) -> Group:
-    return Group("", (Entry(sign, label, colour_of(mark)),) if label else ())
+    return Group("", (Entry(sign, label, key_colour(mark)),) if label else ())
 
 
 def _points(mark: Points, scene: Scene, capitals: Iterator[str]) -> tuple[list[str], Group]:
@@ -112,11 +112,11 @@ def _points(mark: Points, scene: Scene, capitals: Iterator[str]) -> tuple[list[s
         return [], Group("", ())
     if mark.text and len(found) <= MOST_NAMED:
         entries = tuple(
-            Entry(next(capitals), fmt.shown(value(record, mark.text), mark.kind), colour_of(mark)) for record in found
+            Entry(next(capitals), fmt.shown(value(record, mark.text), mark.kind), key_colour(mark)) for record in found
         )
         return [entry.sign for entry in entries], Group(label, entries)
     sign = CROWD[mark.look.marker] if len(found) > MOST_NAMED else next(capitals)
-    return [sign], Group("", (Entry(sign, label, colour_of(mark)),) if label else ())
+    return [sign], Group("", (Entry(sign, label, key_colour(mark)),) if label else ())
 
 
 def wrapped(groups: Sequence[Group], width: int, most: int) -> list[list[Part]]:

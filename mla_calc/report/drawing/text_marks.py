@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import format as fmt
 from ..chart import Bars, Cells, Colour, Dash, Line, Mark, Points, Roof, Rule, Zones
-from ..chart_data import column, number_at, value
+from ..chart_data import bar_text, column, number_at, value
 from .text_sheet import NEAR, TALL, Scene, Sheet
 
 UPRIGHT: dict[Dash, str] = {"solid": "\u2502", "dashed": "\u254e", "dotted": "\u250a"}
@@ -16,6 +16,8 @@ LEVEL: dict[Dash, str] = {"solid": "\u2500", "dashed": "\u254c", "dotted": "\u25
 """Rules of the three kinds, in one cell."""
 LEFTWARDS, RIGHTWARDS = tuple((-aside, 0) for aside in range(9)), tuple((aside, 0) for aside in range(9))
 """Cells that the digit of a roof may stand in, on its flat part and on its slope."""
+BESIDE_CELL = ((4, 0), (3, 0), (-4, 0), (4, 1), (4, -1))
+"""Of a map, whose cells hold a text in each row, where a character stands on none."""
 WORD = re.compile("[- ]")
 """What ends the first word of a zone's name."""
 SHADES = {"below": "\u2591", "above": "\u2593"}
@@ -41,6 +43,11 @@ def draw(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]]) -> None:
         if isinstance(mark, Points | Line):
             _symbols(sheet, mark, scene, symbols.get(index, []))
     _words(sheet, scene.panel.marks, scene)
+
+
+def key_colour(mark: Line | Points | Roof | Rule | Bars) -> Colour:
+    """The colour of a mark in the key."""
+    return (mark.key if isinstance(mark, Line | Points) else None) or colour_of(mark)
 
 
 def colour_of(mark: Line | Points | Roof | Rule | Bars) -> Colour:
@@ -102,10 +109,15 @@ def _symbols(sheet: Sheet, mark: Points | Line, scene: Scene, symbols: list[str]
     elif isinstance(mark, Line) and mark.arrow and len(points) > 1 and characters:
         characters = [*characters[:-1], arrow(points[-2], points[-1])]
     crowd = isinstance(mark, Points) and len(symbols) < len(points)
+    near = NEAR[:1] if crowd else NEAR + BESIDE_CELL if _is_map(scene) else NEAR
     for (x, y), character in zip(points, characters, strict=True):
         spot = (round(x), round(y))
         if not crowd or spot not in sheet.characters:
-            sheet.put(x, y, character, colour_of(mark), NEAR[: 1 if crowd else None])
+            sheet.put(x, y, character, colour_of(mark), near)
+
+
+def _is_map(scene: Scene) -> bool:
+    return any(isinstance(mark, Cells) for mark in scene.panel.marks)
 
 
 def arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
@@ -128,6 +140,7 @@ def _cells(sheet: Sheet, mark: Cells, scene: Scene) -> None:
 
 def _bars(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]]) -> None:
     bars = [(index, mark) for index, mark in enumerate(scene.panel.marks) if isinstance(mark, Bars)]
+    names = [value(record, mark.name) for _, mark in bars for record in scene.drawn(mark)]
     ends: dict[Any, float] = {}
     for place, (index, mark) in enumerate(bars):
         found = scene.drawn(mark)
@@ -140,44 +153,70 @@ def _bars(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]]) -> None:
             row, last = round(sheet.y.at(name) + aside), round(sheet.x.at(start + length))
             for cell in range(max(0, first), max(first, last) + 1):
                 sheet.characters[cell, row] = (symbols[index][0], colour_of(mark))
-            if not scene.panel.stacked:
-                sheet.write(fmt.shown(value(record, mark.value), mark.kind), "ink", [(last + 2, row)])
+            if not scene.panel.stacked or names.count(name) == 1:
+                sheet.write(bar_text(record, mark), "ink", [(last + 2, row)])
+            else:
+                _number_within(sheet, bar_text(record, mark), (first, last), row)
+
+
+def _number_within(sheet: Sheet, text: str, ends: tuple[int, int], row: int) -> None:
+    """The number of a stacked bar in place of its middle, where that leaves two of its signs on both sides."""
+    first, last = ends
+    start = first + (last - first + 1 - len(text)) // 2
+    if start - first < 3:
+        return
+    for cell, sign in enumerate(f" {text} ", start - 1):
+        sheet.characters.pop((cell, row), None)
+        if sign != " ":
+            sheet.characters[cell, row] = (sign, "ink")
 
 
 def _words(sheet: Sheet, marks: Sequence[Mark], scene: Scene) -> None:
-    for mark in marks:
-        if isinstance(mark, Line) and mark.text:
-            _steps(sheet, mark, scene)
+    lines = [mark for mark in marks if isinstance(mark, Line) and mark.text]
+    for line in (each for each in lines if each.must):
+        _steps(sheet, line, scene, True)
+    for line in lines:
+        _steps(sheet, line, scene, False)
     for mark in marks:
         if isinstance(mark, Rule) and mark.text:
-            _rule_words(sheet, mark, scene)
+            _rule_words(sheet, mark, scene, [each for each in marks if isinstance(each, Rule) and each is not mark])
         elif isinstance(mark, Zones):
             at = number_at(scene.results, mark.path)
             if at is not None:
                 _zones(sheet, mark, round(sheet.x.at(at / scene.panel.x.unit)))
 
 
-def _steps(sheet: Sheet, mark: Line, scene: Scene) -> None:
-    """The text of a line's points: the last and the first, then what finds room between."""
-    points = spots_of(sheet, mark, scene)
+def _steps(sheet: Sheet, mark: Line, scene: Scene, must: bool) -> None:
+    """The text of a line's points: the last and the first, then what finds room between; or those that ``must`` be."""
+    found = list(zip(scene.drawn(mark), spots_of(sheet, mark, scene), strict=True))
+    ends = (*found[-1:], *found[:1])
+    ordered = ends if mark.ends and not must else (*ends, *found[1:-1])
     named = [(fmt.shown(value(record, mark.text), mark.kind), point)
-             for record, point in zip(scene.drawn(mark), points, strict=True)]  # fmt: skip
-    for text, (x, y) in dict.fromkeys((*named[-1:], *named[:1], *named[1:-1])):
+             for record, point in ordered if bool(mark.must and value(record, mark.must)) == must]  # fmt: skip
+    for text, (x, y) in dict.fromkeys(named):
         column_, row = round(x), round(y)
         beside = [(column_ + 1, row - 1), (column_ + 2, row), (column_ - 1 - len(text), row),
                   (column_ - len(text), row + 1), (column_, row + 1), (column_, row - 1),
                   (column_ + 2, row - 1), (column_ - 1 - len(text), row + 1)]  # fmt: skip
+        if must:
+            beside += [(column_ + across, row + up) for up in (2, -2, 3, -3, 4, -4)
+                       for across in (1, -len(text), -len(text) // 2)]  # fmt: skip
         sheet.write(text, colour_of(mark), beside, apart=1)
 
 
-def _rule_words(sheet: Sheet, mark: Rule, scene: Scene) -> None:
+def _rule_words(sheet: Sheet, mark: Rule, scene: Scene, others: Sequence[Rule]) -> None:
     at = number_at(scene.results, mark.path)
     if at is None:
         return
     text = mark.text.replace("{}", fmt.shown(at, mark.kind))
     if mark.axis == "x":
         x = round(sheet.x.at(at / scene.panel.x.unit))
-        spots = [(left, row) for row in range(1, sheet.y.cells) for left in (x + 1, x - len(text))]
+        numbers = [number_at(scene.results, each.path) for each in others if each.axis == "x"]
+        near = [round(sheet.x.at(number / scene.panel.x.unit)) for number in numbers if number is not None]
+        # on the side with the fewest other rules: a text is read as the nearest one's
+        sides = sorted((x + 1, x - len(text)), key=lambda left: sum(
+            left - 1 <= other <= left + len(text) and other != x for other in near))  # fmt: skip
+        spots = [(left, row) for row in range(1, sheet.y.cells) for left in sides]
     else:
         y = round(sheet.y.at(at / scene.panel.y.unit))
         spots = [(left, row) for left in (1, sheet.x.cells - len(text)) for row in (y + 1, y - 1)]

@@ -48,7 +48,8 @@ class Scale:
     def ticks(self, room: int) -> list[tuple[float, str]]:
         """Cells and labels of ticks; of those that the renderer chooses, no more than one in ``room`` cells."""
         if self.axis.scale == "category":
-            return [(self.at(value), _label(value, self.axis)) for value in self.categories]
+            # whole cells, as bars have them: halves are rounded to either side
+            return [(float(round(self.at(value))), _label(value, self.axis)) for value in self.categories]
         values = [tick / self.axis.unit for tick in self.axis.ticks] or self._chosen(max(2, self.cells // room))
         return [(self.at(value), _label(value, self.axis)) for value in values if self._inside(value)]
 

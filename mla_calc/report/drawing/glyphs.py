@@ -1,0 +1,55 @@
+"""Texts as the one font of all pictures can draw them: a character that it lacks by its number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from ..direction import MARK, isolated
+
+FONT = "DejaVu Sans"
+"""Ships with matplotlib. Another font of the system would make other bytes of the same input elsewhere."""
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+def drawable(found: Any) -> Any:
+    """A chart or results whose texts are as :func:`drawable_text` has them; keys stay as they are."""
+    return with_texts(found, drawable_text)
+
+
+def with_texts(found: Any, change: Callable[[str], str]) -> Any:
+    """Plain data, or a record of dataclasses, with ``change`` made to every text in it but keys."""
+    if isinstance(found, str):
+        return change(found)
+    if isinstance(found, dict):
+        return {key: with_texts(each, change) for key, each in found.items()}
+    if isinstance(found, list | tuple):
+        return type(found)(with_texts(each, change) for each in found)
+    if is_dataclass(found) and not isinstance(found, type):
+        return replace(found, **{item.name: with_texts(getattr(found, item.name), change) for item in fields(found)})
+    return found
+
+
+def drawable_text(text: str) -> str:
+    """``text`` with characters that the font lacks as ``[U+1F409]``, and right-to-left words kept in their place."""
+    if text.isascii():
+        return text
+    return isolated(_BEYOND_ASCII.sub(lambda match: _drawn(match[0]), text), MARK, MARK)
+
+
+def _drawn(characters: str) -> str:
+    runs = groupby(characters, key=lambda char: ord(char) in _characters())
+    return "".join("".join(run) if has else f"[{' '.join(f'U+{ord(char):04X}' for char in run)}]" for has, run in runs)
+
+
+@lru_cache(maxsize=1)
+def _characters() -> frozenset[int]:
+    """What the font has, in both of its weights."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    weights = (get_font(findfont(FontProperties(family=FONT, weight=weight))) for weight in ("normal", "bold"))
+    return frozenset.intersection(*(frozenset(font.get_charmap()) for font in weights))
