@@ -53,7 +53,10 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A place on the way: a vertex, or a crossing of the ridge between two of them, whose counts are no whole ones."""
+    """A place on the way: a vertex, or a crossing of the ridge between two of them, whose counts are no whole ones.
+
+    ``at_ridge`` holds of a vertex too whose value is a crossing's.
+    """
 
     value: float
     at_ridge: bool
@@ -149,19 +152,19 @@ def trajectory(subject: Subject, axis: Axis, values: Sequence[int], *, gpu: str,
 
 def _course(subject: Subject, axis: Axis, points: Sequence[Vertex], crossings: Sequence[Fraction]) -> tuple[Place, ...]:
     """The points in their order with the crossings between each two, in the same direction."""
-    found = [_place(points[0])]
+    found = [_place(points[0], crossings)]
     for before, after in pairwise(points):
         low, high = sorted((before.value, after.value))
         between = [_at_ridge(subject, axis, value) for value in crossings if low < value < high]
         found += between if before.value < after.value else between[::-1]
-        found.append(_place(after))
+        found.append(_place(after, crossings))
     return tuple(found)
 
 
-def _place(vertex: Vertex) -> Place:
+def _place(vertex: Vertex, crossings: Sequence[Fraction]) -> Place:
     return Place(
         value=vertex.value,
-        at_ridge=False,
+        at_ridge=vertex.value in crossings,
         flop=vertex.flop,
         bytes=vertex.bytes,
         intensity_flop_per_byte=vertex.intensity_flop_per_byte,

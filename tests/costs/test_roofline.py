@@ -384,6 +384,16 @@ def test_binds_differ_on_both_sides_of_a_crossing() -> None:
     assert [vertex.binds for vertex in found.points] == ["memory", "compute"]
 
 
+def test_a_listed_value_may_be_the_crossing() -> None:
+    # 4 queries over 4,096 keys, rectangular: 2 * 128 * 4 * 4,096 * (576 + 512) FLOPs; 4,096 rows of 1,152 B, queries
+    # of 576 and outputs of 512 values, 2 B each, for 128 heads and 4 queries: a ridge made to lie exactly there
+    work = Work(queries=1, context=4096, row_bytes=1152, causal=False)
+    ridge = Ceilings(2 * 128 * 4 * 4096 * 1088, 4096 * 1152 + 2 * 128 * 4 * 1088)
+    found = trajectory(absorbed(work, ridge), "queries", (1, 4, 16), gpu="x", dtype="bf16", path="absorbed")
+    assert found.ridge_crossings == (4.0,)
+    assert [(place.value, place.at_ridge) for place in found.course] == [(1, False), (4, True), (16, False)]
+
+
 def test_usual_values_are_those_that_can_be() -> None:
     assert usual_values("tp", V2_LITE, DECODE) == (1, 2, 4, 8)
     assert usual_values("tp", UNEVEN, Work(queries=1, context=9, row_bytes=9, tp=12)) == (1, 2, 4, 12)  # 12 heads

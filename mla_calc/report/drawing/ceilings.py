@@ -118,7 +118,8 @@ def _sides(sheet: Sheet, mark: Rule, at: float, length: float) -> dict[int, floa
         return sheet.places.at(number, corner[1])[0] if mark.axis == "x" else sheet.places.at(corner[0], number)[1]
 
     rules = [each for each in sheet.panel.marks if isinstance(each, Rule) and each.axis == mark.axis]
-    others = [other for each in rules if each is not mark and (other := sheet.rule_at(each.path, each.axis))]
+    numbers = [sheet.rule_at(each.path, each.axis) for each in rules if each is not mark]
+    others = [number for number in numbers if number is not None]
     costs = {1: 0.0, -1: 0.5}
     for side in costs:
         for other in others:
