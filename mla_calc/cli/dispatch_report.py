@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ..costs.sparse import first_contexts
@@ -21,7 +22,7 @@ from . import estimates, request
 from . import sparse as dsa
 
 MOST_SHOWN = 40
-"""Rows that a table lists; the JSON has all of them."""
+"""Rows that a table lists, those that are alike as one; the JSON has all of them."""
 BAR = 30
 """Characters of the longest bar of a scan."""
 
@@ -156,27 +157,39 @@ def _tables(case: Case, costs: Sequence[RowCost], scanned: list[dict[str, Any]] 
     timed = case.setting.ceilings is not None
     figures = (("absorbed_bound_s", "seconds"), ("naive_bound_s", "seconds"), ("regret_s", "seconds"))
     counts = (("absorbed.flop", "flop"), ("naive.flop", "flop"))
+    alike = _alike(costs)[:MOST_SHOWN]
+    several = any(len(indices) > 1 for indices in alike)
     rows = tuple(
         (
-            Cell(f"rows[{index}].queries"),
-            Cell(f"rows[{index}].prefix"),
-            Cell(f"rows[{index}].path", "text"),
-            *(Cell(f"rows[{index}].{path}", kind) for path, kind in (figures if timed else counts)),
+            *((f"{len(indices):,}x",) if several else ()),
+            Cell(f"rows[{indices[0]}].queries"),
+            Cell(f"rows[{indices[0]}].prefix"),
+            Cell(f"rows[{indices[0]}].path", "text"),
+            *(Cell(f"rows[{indices[0]}].{path}", kind) for path, kind in (figures if timed else counts)),
         )
-        for index in range(min(len(costs), MOST_SHOWN))
+        for indices in alike
     )
     named = ("absorbed", "naive", "regret") if timed else ("absorbed", "naive")
-    caption = "per rank and layer, weights left out"
-    tables = [Table(("queries", "prefix", "path", *named), rows, caption)]
-    if any(cost.absorbed_estimate_s or cost.naive_estimate_s for cost in costs[:MOST_SHOWN]):
-        tables.append(_estimate_table(min(len(costs), MOST_SHOWN)))
-    tables.append(_rule_table(costs[:MOST_SHOWN]))
+    caption = f"{'each row, ' if several else ''}per rank and layer, weights left out"
+    tables = [Table((*(("rows",) if several else ()), "queries", "prefix", "path", *named), rows, caption)]
+    shown = [costs[indices[0]] for indices in alike]
+    if any(cost.absorbed_estimate_s or cost.naive_estimate_s for cost in shown):
+        tables.append(_estimate_table([indices[0] for indices in alike]))
+    tables.append(_rule_table(costs, alike))
     if scanned:
         tables.append(_scan_table(scanned))
     return tables
 
 
-def _estimate_table(count: int) -> Table:
+def _alike(costs: Sequence[RowCost]) -> list[list[int]]:
+    """The places of the rows that are one record, in the order of the first of each."""
+    found: dict[int, list[int]] = {}
+    for index, cost in enumerate(costs):
+        found.setdefault(id(cost), []).append(index)
+    return list(found.values())
+
+
+def _estimate_table(indices: Sequence[int]) -> Table:
     rows = tuple(
         (
             *(Cell(f"rows[{index}].{name}") for name in ("queries", "prefix")),
@@ -189,24 +202,28 @@ def _estimate_table(count: int) -> Table:
                 )
             ),
         )
-        for index in range(count)
+        for index in indices
     )
     headers = ("queries", "prefix", "absorbed", "by", "naive", "by")
     return Table(headers, rows, "Estimated, each row as a step of its own, weights included")
 
 
-def _rule_table(costs: Sequence[RowCost]) -> Table:
+def _rule_table(costs: Sequence[RowCost], alike: Sequence[Sequence[int]]) -> Table:
     """Every rule once, with the rows among those listed that it decided."""
     decided: dict[str, list[int]] = {}
-    for index, cost in enumerate(costs):
-        decided.setdefault(cost.rule, []).append(index)
-    rows = tuple((_numbers(indices), Cell(f"rows[{indices[0]}].rule", "text")) for indices in decided.values())
+    for indices in alike:
+        decided.setdefault(costs[indices[0]].rule, []).extend(indices)
+    rows = tuple((_numbers(sorted(each)), Cell(f"rows[{each[0]}].rule", "text")) for each in decided.values())
     return Table(("row", "rule"), rows)
 
 
-def _numbers(indices: list[int], most: int = 4) -> str:
-    text = ", ".join(map(str, indices[:most]))
-    return text + (f", {len(indices) - most} more" if len(indices) > most else "")
+def _numbers(indices: Sequence[int], most: int = 4) -> str:
+    """Rising numbers, runs of three and more as ``2 to 9``, and how many are left after ``most`` of these."""
+    runs = [[at for _, at in run] for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0])]
+    parts = [part for run in runs for part in ([run] if len(run) > 2 else [[at] for at in run])]
+    texts = [f"{part[0]:,} to {part[-1]:,}" if len(part) > 1 else f"{part[0]:,}" for part in parts[:most]]
+    left = sum(map(len, parts[most:]))
+    return ", ".join(texts) + (f", {left:,} more" if left else "")
 
 
 def _scan_table(scanned: list[dict[str, Any]]) -> Table:
@@ -269,8 +286,9 @@ def _notes(case: Case, costs: Sequence[RowCost], as_run: bool) -> list[str]:
     if found:
         notes += dsa.first_context_notes(**found)
     notes += dsa.notes(case.situation.model, case.indexer, case.setting.ceilings is not None)
-    if len(costs) > MOST_SHOWN:
-        notes.append(f"The first {MOST_SHOWN} of {len(costs):,} rows are listed; the JSON has all.")
+    different = len(_alike(costs))
+    if different > MOST_SHOWN:
+        notes.append(f"The first {MOST_SHOWN} of {different:,} different rows are listed; the JSON has all rows.")
     return [*notes, *request.model_notes(case.situation.model)]
 
 

@@ -164,7 +164,7 @@ def _dispatch(asked: Asked) -> Section:
                 options = {"model": asked.model, "rows": rows, "gpu": asked.gpu, "engine": engine, "tp": asked.tp,
                            "dtype": asked.dtype, "mma_dtype": asked.mma_dtype, "sparse": asked.sparse}  # fmt: skip
                 name = f"dispatch-{len(parts)}"
-                parts.append(ask("dispatch", options, name=name, text=f"{release}, {what}", once=True))
+                parts.append(ask("dispatch", options, name=name, text=f"{release}, {what}"))
     return Section(
         name="dispatch",
         title="What the engines choose",
@@ -254,7 +254,6 @@ def ask(
     figure: bool = False,
     text: str = "",
     tables: bool = True,
-    once: bool = False,
 ) -> Part:
     """What ``command`` answers to ``options``, with its figure where one is asked for, or why it refuses.
 
@@ -280,7 +279,7 @@ def ask(
             chart = figures.chart(report)
         except InputError as error:
             reason = f"the figure: {reason_of(error)}"
-    return Part(**about, report=report, chart=chart, reason=reason, once=once)
+    return Part(**about, report=report, chart=chart, reason=reason)
 
 
 def answer_of(answer: Callable[..., Report], options: Mapping[str, Any]) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +15,6 @@ FEW_ROWS = 32
 """Requests up to which the engines answer at once."""
 ENGINES = {"vLLM": "dispatch-vllm", "SGLang": "dispatch-sglang"}
 """The engines by name, and the answer that each gives."""
-LISTED = re.compile(r"The first [0-9,]+ of [0-9,]+ rows are listed")
-"""A note on the table of a batch's rows, which is not shown: here all rows are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def _engines(found: tuple[Found, ...]) -> Found:
         sentence=" ".join(f"{name}: {_rules(report)}." for name, report in reports.items()),
         notes=(
             *(f"{name}: {each.message}" for name, each in wrong),
-            *dict.fromkeys(note for report in reports.values() for note in report.notes if not LISTED.match(note)),
+            *dict.fromkeys(note for report in reports.values() for note in report.notes),
         ),
         sources=tuple(dict.fromkeys(source for report in reports.values() for source in report.sources)),
         explanations=tuple(

@@ -13,8 +13,7 @@ from ..errors import InputError
 from . import format as fmt
 from .chart import Chart
 from .explain import explained, input_lines, numbers_in
-from .record import Cell, Report, Results, Table, lookup
-from .render import cells
+from .record import Cell, Report, Results, lookup
 
 SUMMARY = "Summary"
 ENDINGS = (
@@ -47,22 +46,6 @@ class Part:
     """A line before the answer: what it is asked for."""
     tables: bool = True
     """Whether its tables are shown: where a figure alone is wanted they are not."""
-    once: bool = False
-    """Whether rows of its tables that follow one another and look alike are shown once, as of equal requests."""
-
-    def shown(self) -> Report | None:
-        """The report with its tables as the page has them; where rows are left out, the caption says so."""
-        if self.report is None or not self.once:
-            return self.report
-        return replace(self.report, tables=tuple(_once(table, self.report) for table in self.report.tables))
-
-
-def _once(table: Table, report: Report) -> Table:
-    texts = cells(table, report)
-    rows = tuple(row for at, row in enumerate(table.rows) if at == 0 or texts[at] != texts[at - 1])
-    if len(rows) == len(table.rows):
-        return table
-    return replace(table, rows=rows, caption=f"{table.caption}; " * bool(table.caption) + "equal rows are shown once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def _section(heads: Heads, place: int, section: Section) -> str:
 
 
 def _part(part: Part, head: list[str]) -> str:
-    report = part.shown()
+    report = part.report
     found = [f"<h3>{escaped(part.text)}</h3>"] if part.text else []
     if report is not None:
         found += _answer(report, part, head)

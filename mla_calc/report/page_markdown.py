@@ -66,7 +66,7 @@ def _opening(page: Page) -> list[str]:
 
 
 def _part(part: Part, head: list[str], stem: str | None) -> list[str]:
-    report = part.shown()
+    report = part.report
     found = [f"### {text(part.text)}" if part.text else ""]
     if report is not None and part.tables:
         found += [*map(text, head), *_tables(report), text(report.sentence)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import json
 from pathlib import Path
 from typing import Any
@@ -369,7 +370,21 @@ def test_a_long_batch_lists_the_rules_of_the_rows_that_it_lists(cli: Any) -> Non
     assert answer.code == 0
     assert "40 queries <= FLASH_ATTN_MLA's threshold" in answer.out
     assert "41 queries <=" not in answer.out
-    assert "The first 40 of 100 rows are listed; the JSON has all." in answer.out
+    assert "The first 40 of 100 different rows are listed; the JSON has all rows." in answer.out
+
+
+def test_rows_that_are_alike_are_listed_once(cli: Any) -> None:
+    # 42 + 2 rows of two kinds: the one that differs from the first 40 is listed too
+    answer = cli("dispatch --model dsv3 --gpu h200 --rows 40x1:4096,600:9000,2x1:4096,600:9000")
+    table = [line.split() for line in answer.out.splitlines() if line.strip().startswith(("42x", "2x"))]
+    assert [line[:4] for line in table] == [["42x", "1", "4,096", "absorbed"], ["2x", "600", "9,000", "mha"]]
+    assert re.search(r"^  0 to 39, 41, 42 +1 query <=", answer.out, re.MULTILINE)
+    assert re.search(r"^  40, 43 +600 queries >", answer.out, re.MULTILINE)
+    assert "are listed" not in answer.out
+
+
+def test_rows_of_one_each_have_no_count(cli: Any) -> None:
+    assert "rows  queries" not in cli("dispatch --model dsv3 --gpu h200 --rows 1:4096,1:4097").out
 
 
 @pytest.mark.parametrize("runner", ["v1", "v2"])
