@@ -115,7 +115,8 @@ def answer(
     scanned = _scan(case) if scan else None
     report = report_of(case, decisions, scanned, as_run)
     if explain:
-        report = replace(report, explanations=explanations(case))
+        assert isinstance(report.results, dict)
+        report = replace(report, explanations=explanations(case, decisions, report.results))
     return report
 
 

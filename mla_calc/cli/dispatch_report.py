@@ -10,7 +10,7 @@ from typing import Any
 from ..costs.sparse import first_contexts
 from ..engines.batch import Decision, Resolution, Row
 from ..engines.preset import Engine
-from ..engines.pricing import BatchCost, RowCost, Setting, price_batch, price_rows, row_kernels
+from ..engines.pricing import BatchCost, RowCost, Setting, batch_sums, price_batch, price_rows, row_kernels
 from ..engines.pricing import Table as PricingTable
 from ..engines.row_estimates import RowEstimates, estimate_rows
 from ..engines.rules import Situation, rules_of
@@ -302,8 +302,52 @@ def _estimate_notes(case: Case, estimated: RowEstimates) -> list[str]:
     return notes
 
 
-def explanations(case: Case) -> tuple[Explanation, ...]:
-    """How the first row's figures come about: its kernels' counts, and the bounds that they give."""
+def explanations(case: Case, decisions: Sequence[Decision], results: dict[str, Any]) -> tuple[Explanation, ...]:
+    """How the first row's figures come about, and the batch's: kernels' counts, and the bounds that they give."""
+    return (*_row_explanations(case), *_batch_explanations(case, decisions, results))
+
+
+def _batch_explanations(case: Case, decisions: Sequence[Decision], results: dict[str, Any]) -> list[Explanation]:
+    """The batch's sums over the rows of each path, and what is lost; the first row's loss too."""
+    from ..costs.formulas import ceiling_names  # only where they are asked for: start-up counts
+
+    sums = batch_sums(case.table, decisions)
+    names: dict[str, int | float] = {f"{path}_{kernel}_flop": flop for (path, kernel), (flop, _) in sums.items()}
+    names |= {f"{path}_{kernel}_bytes": moved for (path, kernel), (_, moved) in sums.items()}
+    kernels = [f"{path}_{kernel}" for path, kernel in sums]
+    cite = "over the rows on each path, its weights once"
+    found = [
+        Explanation(f"batch.chosen_{figure}", " + ".join(f"{kernel}_{figure}" for kernel in kernels), names, cite)
+        for figure in ("flop", "bytes")
+    ]
+    ceilings, row, batch = case.setting.ceilings, results["rows"][0], results["batch"]
+    if ceilings is None:
+        return found
+    bound = " + ".join(_bound(kernel) for kernel in kernels)
+    found.append(Explanation("batch.chosen_bound_s", bound, names | ceiling_names(ceilings), cite))
+    best: dict[str, int | float] = {name: batch[name] for name in ("chosen_bound_s", "best_bound_s", "regret_s")}
+    if best["regret_s"] == best["chosen_bound_s"] - best["best_bound_s"]:  # or the rounding of the sums is left out
+        cite = "against the best of all cuts of the rows, ordered by what absorption gains them"
+        found.append(Explanation("batch.regret_s", "chosen_bound_s - best_bound_s", best, cite))
+    if case.indexer is None:
+        text, layers = "layers * regret_s", {"layers": case.setting.layers}
+        found.append(Explanation("batch.total_regret_s", text, best | layers, "all layers that cache"))
+    chosen = "absorbed" if row["path"] == "absorbed" else "naive"
+    bounds = {f"{path}_bound_s": row[f"{path}_bound_s"] for path in ("absorbed", "naive")}
+    if row["regret_s"] == bounds[f"{chosen}_bound_s"] - min(bounds.values()):
+        text = f"{chosen}_bound_s - min(absorbed_bound_s, naive_bound_s)"
+        found.append(Explanation("rows[0].regret_s", text, bounds, "against its better path, weights left out"))
+    return found
+
+
+def _bound(kernel: str) -> str:
+    return f"max({kernel}_flop / peak_flop_per_s, {kernel}_bytes / bandwidth_bytes_per_s)"
+
+
+def _row_explanations(case: Case) -> list[Explanation]:
+    """The first row's."""
+    from ..costs.formulas import ceiling_names
+
     found = []
     ceilings = case.setting.ceilings
     for name in case.setting.paths:
@@ -314,11 +358,8 @@ def explanations(case: Case) -> tuple[Explanation, ...]:
             summed = " + ".join(f"{kernel.name}_{figure}" for kernel in kernels)
             found.append(Explanation(f"rows[0].{name}.{figure}", summed, names, "the sum over the path's kernels"))
         if ceilings:
-            names |= {"peak_flop_per_s": ceilings.flop_per_s, "bandwidth_bytes_per_s": ceilings.bytes_per_s}
-            bounds = " + ".join(
-                f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)"
-                for kernel in kernels
-            )
+            names |= ceiling_names(ceilings)
+            bounds = " + ".join(_bound(kernel.name) for kernel in kernels)
             cite = "one kernel after another, weights left out"
             found.append(Explanation(f"rows[0].{name}_bound_s", bounds, names, cite))
-    return tuple(found)
+    return found

@@ -272,4 +272,6 @@ def _explanations(
 
         texts = sparse_formulas.sparse_flops_formulas(cost, ceilings is not None)
         names |= {**sparse_formulas.sparse_names(indexer), "attended_pairs": cost.sparse.attended_pairs}
+    texts |= formulas.estimate_formulas(cost)
+    names |= formulas.estimate_names(cost)
     return request.explanations(texts, names, single=len(costs) == 1)

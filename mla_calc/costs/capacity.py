@@ -16,7 +16,7 @@ from ..models.attention import MLA, Model, Stored
 from .cache import paged
 from .counts import absorbed_core_flop
 from .layouts import Layout, latent_row_bytes
-from .paths import Work, absorbed_kernels, path_bound_s
+from .paths import Kernel, Work, absorbed_kernels, path_bound_s
 from .placement import Placement, stage_caches, stage_layers
 from .sharding import copies
 from .tokens import LATENT, Form, TokenBytes, cached_attention, layers_bytes
@@ -228,12 +228,18 @@ def total_decode_bound_s(plan: Plan, at: Placement, batch: int, ceilings: Ceilin
     assert mla is not None
     if batch * plan.context * absorbed_core_flop(mla, mla.heads) > MAX_INTEGER:
         raise InputError(f"a batch of {batch:,} requests of {plan.context:,} tokens is more than can be counted")
+    return plan.model.cached_layers * path_bound_s(decode_kernels(plan, at, batch, weight_bytes), ceilings)
+
+
+def decode_kernels(plan: Plan, at: Placement, batch: int, weight_bytes: Width = 2) -> tuple[Kernel, ...]:
+    """The absorbed kernels of one layer's decode step on a rank, as :func:`total_decode_bound_s` prices them."""
+    mla = plan.model.mla
+    assert mla is not None
     step = {"queries": 1, "batch": -(-batch // at.dp), "weight_bytes": weight_bytes}
     step["row_bytes"] = latent_row_bytes(plan.layout, mla)
     own = absorbed_kernels(mla, Work(context=plan.context, tp=at.tp, **step))
     shared = absorbed_kernels(mla, Work(context=-(-plan.context // at.dcp), tp=at.tp // at.dcp, **step))
-    kernels = tuple(two if one.name == "attention" else one for one, two in zip(own, shared, strict=True))
-    return plan.model.cached_layers * path_bound_s(kernels, ceilings)
+    return tuple(two if one.name == "attention" else one for one, two in zip(own, shared, strict=True))
 
 
 def cluster_bytes_per_token(plan: Plan, at: Placement) -> int:

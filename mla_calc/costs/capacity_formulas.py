@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..models.attention import MLA, Model
-from .capacity import Plan
-from .formulas import Formula
+from .capacity import Plan, decode_kernels
+from .formulas import Formula, ceiling_names
 from .layouts import Layout, row_formula
-from .placement import stage_caches, stage_layers
-from .search import CapacityCost
-from .tokens import cached_attention
+from .placement import Placement, stage_caches, stage_layers
+from .search import CapacityCost, Step
+from .tokens import cached_attention, layers_bytes
 from .weights import attention_parameters, other_parameters
 
 SECTION = "docs/cost-model.md, section 10"
@@ -40,7 +40,42 @@ def capacity_formulas(plan: Plan) -> dict[str, Formula]:
             else Formula("tp // dcp", "an indexer key has no head axis")
         )
     found["stored_bytes"] = Formula("unique_tokens * bytes_per_token", "one copy, all layers")
+    keys = " + indexer_bytes_per_token * indexer_copies" if plan.model.indexer else ""
+    found["cluster_stored_bytes"] = Formula(
+        f"unique_tokens * (main_bytes_per_token * copies{keys})", "all copies of all layers"
+    )
+    found["concurrency"] = Formula("unique_tokens / context", "tokens over a request's, no pages")
+    if plan.model.recurrent is None or plan.model.recurrent.state_values is not None:
+        found["requests"] = Formula(_requests(plan), f"{SECTION}: whole pages on each DCP rank, and what does not grow")
     return found
+
+
+def _requests(plan: Plan) -> str:
+    page = "-(-{0} // block_size) * block_size"
+    request = f"{page.format('(-(-context // dcp))')} * bytes_per_token_here + fixed_bytes_per_request"
+    if plan.model.windowed:
+        shorter = f"{page.format('window')} - {page.format('min(context, window)')}"
+        request += f" - ({shorter}) * windowed_bytes_per_token_here"
+    return f"dp * (cache_bytes // ({request}))"
+
+
+def bound_formulas(plan: Plan, cost: CapacityCost, step: Step) -> tuple[dict[str, Formula], dict[str, int | float]]:
+    """The formula of the decode bound and its names; none where there is no bound."""
+    if cost.total_decode_bound_s is None or step.ceilings is None:
+        return {}, {}
+    at = Placement(cost.tp, cost.dp, cost.dcp, cost.pp)
+    kernels = decode_kernels(plan, at, step.batch, step.weight_bytes)
+    terms = (
+        f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)" for kernel in kernels
+    )
+    names = {
+        **{f"{kernel.name}_flop": kernel.flop for kernel in kernels},
+        **{f"{kernel.name}_bytes": kernel.bytes for kernel in kernels},
+        **ceiling_names(step.ceilings),
+        "layers": plan.model.cached_layers,
+    }
+    cite = "one rank's absorbed step of a DP group's requests, kernel after kernel, all layers that cache"
+    return {"total_decode_bound_s": Formula(f"layers * ({' + '.join(terms)})", cite)}, names
 
 
 def capacity_names(plan: Plan, cost: CapacityCost) -> dict[str, int | float]:
@@ -53,6 +88,19 @@ def capacity_names(plan: Plan, cost: CapacityCost) -> dict[str, int | float]:
         "bytes_per_token_here": here.bytes_per_token,
         "cache_bytes": here.cache_bytes,
         "tokens": here.tokens,
+        "copies": cost.copies,
+        "indexer_copies": cost.indexer_copies or 0,
+        "context": cost.context,
+        "block_size": cost.block_size,
+        "fixed_bytes_per_request": cost.fixed_bytes_per_request or 0,
+        "window": model.windowed.window if model.windowed else 0,
+    }
+    whole = layers_bytes(model, plan.layout, stage_caches(model, 1, plan.mtp_layers), 1, plan.form)
+    stage = layers_bytes(model, plan.layout, stage_caches(model, cost.pp, plan.mtp_layers), cost.tp, plan.form)
+    names |= {
+        "main_bytes_per_token": whole.main,
+        "indexer_bytes_per_token": whole.indexer,
+        "windowed_bytes_per_token_here": stage.windowed,
     }
     attention = cached_attention(model, plan.form)
     if not isinstance(attention, MLA):

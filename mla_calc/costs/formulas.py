@@ -132,6 +132,7 @@ def flops_formulas(with_bounds: bool, causal: bool, kernels_of: KernelTexts | No
             at, name = f"{path}.kernels[{index}]", f"{path}_{kernel}"
             formulas[f"{at}.flop"] = Formula(flop, f"kernel {kernel}")
             formulas[f"{at}.bytes"] = Formula(moved, f"kernel {kernel}: what it reads and writes")
+            formulas[f"{at}.intensity_flop_per_byte"] = Formula(f"{name}_flop / {name}_bytes", f"kernel {kernel}")
             if with_bounds:
                 formulas[f"{at}.bound_s"] = Formula(_bound(name), "Williams et al., Roofline, CACM 52(4), 2009")
         for figure in ("flop", "bytes"):
@@ -148,7 +149,33 @@ def flops_formulas(with_bounds: bool, causal: bool, kernels_of: KernelTexts | No
             )
             overlapped = f"max(({flop}) / peak_flop_per_s, ({moved}) / bandwidth_bytes_per_s)"
             formulas[f"{path}.overlapped_bound_s"] = Formula(overlapped, "all compute over all traffic")
+    if with_bounds:
+        absorbed, naive = formulas["absorbed.bound_s"].text, formulas["naive.bound_s"].text
+        formulas["bound_ratio"] = Formula(
+            f"max({absorbed}, {naive}) / min({absorbed}, {naive})", "the higher bound over the lower"
+        )
     return formulas
+
+
+def estimate_formulas(cost: FlopsCost) -> dict[str, Formula]:
+    """Formulas of the paths' estimates, where they have one: the parts are measured steps of the path."""
+    formulas = {}
+    for path, priced in (("absorbed", cost.absorbed), ("naive", cost.naive)):
+        if priced.estimated:
+            summed = " + ".join(f"{path}_{part.name}_estimate_s" for part in priced.estimated.parts)
+            runs = " and ".join(dict.fromkeys(f"{part.run} of {part.date}" for part in priced.estimated.parts))
+            formulas[f"{path}.estimate_s"] = Formula(summed, f"each by constants of run {runs} (docs/validate.md)")
+            formulas[f"{path}.total_estimate_s"] = Formula(f"layers * ({summed})", "all layers that cache")
+    return formulas
+
+
+def estimate_names(cost: FlopsCost) -> dict[str, int | float]:
+    """The estimated parts of both paths under the names that the sums use."""
+    return {
+        f"{path}_{part.name}_estimate_s": part.estimate_s
+        for path, priced in (("absorbed", cost.absorbed), ("naive", cost.naive))
+        for part in (priced.estimated.parts if priced.estimated else ())
+    }
 
 
 def _over_layers(terms: Mapping[str, str]) -> Formula:

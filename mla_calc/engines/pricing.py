@@ -172,6 +172,18 @@ def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
     )
 
 
+def batch_sums(table: Table, decisions: Sequence[Decision]) -> dict[tuple[str, str], tuple[int, int]]:
+    """By path and kernel, FLOP and bytes of the rows on that path, weights included: what a batch is priced by."""
+    sums = iter(_sums(table, [_path_of(decision.path) for decision in decisions]))
+    used = {_path_of(decision.path) for decision in decisions}
+    return {
+        (path, kernel.name): next(sums)
+        for path in table.setting.paths
+        if path in used
+        for kernel in table.kernels[path][0]
+    }
+
+
 def best_bound_s(table: Table, ceilings: Ceilings) -> float:
     """The least bound of the splits that absorb the rows which gain most by it, from none to all of them, s.
 

@@ -98,6 +98,7 @@ COLUMN = Size("column", 3.5, 2.6, 300, 6.6, 6.0, 8, 5.8, 1.1, 3.4, 190.0)
 SIZES = {size.name: size for size in (SLIDE, COLUMN)}
 
 STYLE: dict[str, Any] = {
+    "text.hinting": "no_hinting",  # texts are as wide at every resolution: what is placed here is drawn at others too
     "svg.hashsalt": "mla-calc",
     "svg.fonttype": "path",
     "text.parse_math": False,  # a dollar in a name is a dollar
