@@ -49,17 +49,21 @@ def parse_counts(text: str, option: str, least: int = 1, most: int = MAX_TOKENS)
     return tuple(values)
 
 
-def parse_size(text: str, option: str) -> int:
+SIZE_EXPECTED = "a size with its unit is expected, such as 64GiB or 1.5GB"
+
+
+def parse_size(text: str, option: str, expected: str = SIZE_EXPECTED) -> int:
     """Bytes: ``64GiB``, ``1.5GB``, ``512 MiB``; a number without a unit is refused.
 
     Published sizes are rounded (35.42GiB), so what is not whole is rounded down to whole bytes.
+    ``expected`` ends the error about what is no size, for an option that takes something else too.
 
     Raises:
         InputError: not a size, a part of a byte, or bytes with decimals.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match:
-        raise InputError(f"{option} {shown(text)}: a size with its unit is expected, such as 64GiB or 1.5GB")
+        raise InputError(f"{option} {shown(text)}: {expected}")
     step = 1024 if match[3] else 1000
     whole, _, decimals = match[1].partition(".")
     scaled = int(whole + decimals) * step ** _POWERS[match[2] or ""]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from ..costs.cache import CacheCost, cache_cost
+from ..costs.cache import CacheCost, cache_cost, token_bytes
 from ..costs.cache_by_tp import tokens_by_tp
 from ..costs.layouts import Layout, load_layout
 from ..models.attention import Model
@@ -74,7 +75,8 @@ def answer(
         every = [cache_cost(loaded, layout, tp=at, **sizes) for at in over]
         report = with_tokens(report, tokens_by_tp(loaded.name, every))
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, costs, mtp))
+        own, others = _explanations(loaded, layout, costs, mtp), _explanations_beside(beside, costs)
+        report = replace(report, explanations=(*own, *others))
     return report
 
 
@@ -236,7 +238,8 @@ def _sentence(model: Model, cost: CacheCost) -> str:
         return f"{latent}, so the cluster-wide advantage {', '.join(ends)}."
     assert cost.expanded_to_latent_ratio is not None
     ratio = fmt.factor(cost.expanded_to_latent_ratio)
-    return f"{latent}; expanded into per-head keys and values, in bf16, it would take {ratio} the bytes."
+    what = "its bytes, and the indexer keys stay" if cost.indexer_layers else "the bytes"
+    return f"{latent}; expanded into per-head keys and values, in bf16, it would take {ratio} {what}."
 
 
 def _notes(model: Model, cost: CacheCost) -> list[str]:
@@ -278,3 +281,20 @@ def _explanations(model: Model, layout: Layout, costs: list[CacheCost], mtp: int
         width = cost.pad_head_dim
         names["values_per_head"] = 2 * width if width else model.mla.expanded_head_values if model.mla else 0
     return request.explanations(texts, names, single=len(costs) == 1)
+
+
+BESIDE = ("bytes_per_token", "per_rank_bytes_per_token", "cluster_bytes_per_token")
+"""Figures of a model beside that have the formulas of the model's own."""
+
+
+def _explanations_beside(beside: tuple[tuple[Model, Layout], ...], costs: list[CacheCost]) -> Iterator[Explanation]:
+    """The figures of the models beside, each over its own model's values."""
+    from ..costs import formulas
+
+    at = "" if len(costs) == 1 else "[0]."
+    for index, (other, its) in enumerate(beside):
+        names = formulas.attention_names(other, its, tp=costs[0].tp)
+        names["indexer_bytes_per_token"] = token_bytes(other, its).indexer
+        texts = formulas.cache_formulas(other, its, with_totals=False)
+        for key in BESIDE:
+            yield Explanation(f"{at}vs[{index}].{key}", texts[key].text, names, f"{other.name}: {texts[key].cite}")

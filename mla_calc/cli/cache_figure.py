@@ -27,6 +27,8 @@ MOST_IN_TITLE = 6
 """Models that a title names."""
 MOST_NAMED = 4
 """Break-even TPs that have their numbers beside them; of more, nobody could tell whose they are."""
+MOST_TOLD = 3
+"""Models that a caption names for one reason."""
 KIB = 1024.0
 NEEDS = {"by_tp": True}
 """Options of `cache` that add what the figure draws."""
@@ -64,13 +66,13 @@ def chart(report: Report) -> Chart:
     tps = tuple(float(tp) for tp in inputs["by_tp"])
     return Chart(
         title=f"Cache bytes per token: {_named(inputs)}",
-        caption=_caption(report, names),
+        caption=_caption(report),
         panels=(
             Panel(
                 Axis("KiB per token", unit=KIB),
                 Axis("", "category", kind="text"),
                 tuple(_bars(results, names, inputs["by_tp"][0])),
-                "one copy" if len(names) == 1 else f"one copy; times {_base(names)}",
+                "one copy" if len(names) == 1 else f"one copy; times {_base(results)}",
                 stacked=True,  # a bar to a category: side by side, each mark would keep a place in all of them
             ),
             Panel(_tp(tps), _size("KiB per token on a rank"), tuple(_lines(results, names, "per_rank")), "per rank"),
@@ -91,9 +93,11 @@ def _named(inputs: dict[str, Any]) -> str:
     return f"{names[0]} and {len(names) - 1} other models"
 
 
-def _base(names: Sequence[str]) -> str:
+def _base(results: dict[str, Any]) -> str:
     """What the factors beside the bars are of."""
-    return "the latent" if any(name.endswith(", latent") for name in names[:2]) else "the first"
+    if results["latent_bytes_per_token"] is None:
+        return "the first"
+    return "latent and keys" if results["indexer_layers"] else "the latent"
 
 
 def _tp(tps: tuple[float, ...]) -> Axis:
@@ -108,7 +112,8 @@ def _bars(results: dict[str, Any], names: Sequence[str], tp: int) -> Iterator[Ma
     looks = {name: look for look, alike in _looked(results, names) for name in alike}
     for name in names:
         rows = Rows("by_tp", (("tp", tp), ("name", name)))
-        shown = (Shown("per token", "bytes_per_token", "bytes"), Shown("times the first", "ratio", "factor"))
+        ratios = (Shown(f"times {_base(results)}", "ratio", "factor"),) if len(names) > 1 else ()
+        shown = (Shown("per token", "bytes_per_token", "bytes"), *ratios)
         filled = replace(looks[name], hollow=False)
         yield Bars(
             rows, "name", "bytes_per_token", "binary", look=filled, shown=shown, ratio="ratio" if len(names) > 1 else ""
@@ -151,11 +156,60 @@ def _break_even(results: dict[str, Any]) -> Iterator[Mark]:
         yield Rule(f"vs[{index}].break_even_tp", "x", text, label="break-even TP" if index == places[0] else "")
 
 
-def _caption(report: Report, names: Sequence[str]) -> str:
-    inputs = report.inputs
-    parts = [report.title.replace("   ", ": ", 1)]
+def _caption(report: Report) -> str:
+    """What is counted, and of which model what is priced otherwise: dtypes, layers, padding."""
+    assert isinstance(report.results, dict)
+    inputs, results = report.inputs, report.results
+    models = [{"model": inputs["model"]} | results, *results["vs"]]
+    parts = [report.title.replace("   ", ": ", 1), *_dtypes(results)]
     if inputs["mtp_layers"]:
-        parts.append(f"{fmt.counted(inputs['mtp_layers'], 'MTP layer')} included")
-    expanded = any(name.endswith(", expanded") for name in names[:2])
-    parts.append("all layers" + ("; expanded: keys and values of every head, in bf16" if expanded else ""))
+        whose = f" of {inputs['model']}" if results["vs"] else ""
+        parts.append(f"{fmt.counted(inputs['mtp_layers'], 'MTP layer')}{whose} included")
+    parts += _each([f"{one['model']} with indexer keys" for one in results["vs"] if one["indexer_layers"]],
+                   "{} of the others with indexer keys")  # fmt: skip
+    parts += _layers(models)
+    if results["expanded_bytes_per_token"] is not None:
+        parts.append(_expanded(results))
     return "  ·  ".join(parts)
+
+
+def _each(texts: list[str], many: str) -> list[str]:
+    """A part of the caption for each, since lines break between parts alone; of more than a few their number."""
+    return texts if len(texts) <= MOST_TOLD else [many.format(len(texts))]
+
+
+def _dtypes(results: dict[str, Any]) -> Iterator[str]:
+    """The models beside that are priced in another layout than the model."""
+    others: dict[str, list[str]] = {}
+    for beside in results["vs"]:
+        if beside["layout"] != results["layout"]:
+            others.setdefault(beside["layout"], []).append(beside["model"])
+    for layout, names in others.items():
+        yield from _each([f"{name} in {layout}" for name in names], f"{{}} of the others in {layout}")
+
+
+def _layers(models: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Whether all layers are drawn; otherwise those that are not, since what they hold stops growing."""
+    windows = [
+        f"without {fmt.counted(one['windowed_layers'], 'sliding-window layer')} of {one['model']}"
+        f" ({fmt.binary_bytes(one['windowed_bytes_per_token'])} more)"
+        for one in models
+        if one["windowed_layers"]
+    ]
+    states = [
+        f"without {fmt.counted(one['recurrent_layers'], 'linear-attention layer')} of {one['model']}"
+        for one in models
+        if one["recurrent_layers"]
+    ]
+    yield "bytes that grow with the context" if windows or states else "all layers"
+    yield from _each(windows, "without the sliding-window layers of {} models")
+    yield from _each(states, "without the linear-attention layers of {} models")
+
+
+def _expanded(results: dict[str, Any]) -> str:
+    """The expanded form: where it is what is cached, in the layout and as wide as asked; in bf16 otherwise."""
+    text = "expanded: keys and values of every head"
+    if results["cache_form"] != "expanded":
+        return f"{text}, in bf16"
+    width = results["pad_head_dim"]
+    return f"{text}, in {results['layout']}" + (f", padded to a width of {width}" if width else "")

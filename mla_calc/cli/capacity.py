@@ -32,6 +32,7 @@ app = options.command_app()
 
 UNKNOWN_CONTEXT = 4096
 """Tokens of a request where neither is said how long they are nor known how long they may be."""
+RESERVE_EXPECTED = "a share such as 10% or a size such as 8GiB is expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ def answer(
     step = Step(ceilings=ceilings, batch=parse_count(batch, "--batch"), weight_bytes=2 if width is None else width)
     asked = Asked(
         plan=plan,
+        step=step,
         gpu=chosen,
         engine=named,
         reserve=reserve,
@@ -279,14 +281,14 @@ def _reserve(text: str, memory: int) -> int:
     """Bytes kept free: a size, or a percentage of the memory, rounded down."""
     share = text.strip()
     if not share.endswith("%"):
-        size = parse_size(text, "--reserve")
+        size = parse_size(text, "--reserve", RESERVE_EXPECTED)
         if size > memory:
             raise InputError(f"--reserve {share}: more than the {memory:,} B that the GPU has")
         return size
     number = share[:-1].strip()
     whole, _, decimals = number.partition(".")
     if not (whole + decimals).isascii() or not (whole + decimals).isdigit() or len(number) > 8 or not whole:
-        raise InputError(f"--reserve {shown(text)}: a share such as 10% or a size such as 8GiB is expected")
+        raise InputError(f"--reserve {shown(text)}: {RESERVE_EXPECTED}")
     parts, scale = int(whole + decimals), 100 * int("1" + "0" * len(decimals))
     if parts > scale:
         raise InputError(f"--reserve {share}: at most 100% is accepted")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..report import format as fmt
 from ..report.chart import Axis, Bars, Chart, Look, Mark, Panel, Rows, Rule, Shown
 from ..report.record import Report, plain
 
@@ -84,14 +85,20 @@ def _caption(report: Report) -> str:
     if inputs["weights_dtype"] is not None:
         parts.append(f"weights in {inputs['weights_dtype']}")
     if results["cache_form"] != "latent":
-        parts.append("keys and values expanded")
+        width = results["pad_head_dim"]
+        parts.append("keys and values expanded" + (f", padded to a width of {width}" if width else ""))
     parts.append(
-        "dense attention" if results["indexer_copies"] is None else "sparse attention: indexer keys cached too"
+        "dense attention" if results["indexer_copies"] is None else "DSA: indexer keys cached too; decode bound of dense attention"
     )
+    if results["mtp_layers"]:
+        parts.append(f"{fmt.counted(results['mtp_layers'], 'MTP layer')} included")
+    if _fits(results) and results["fixed_bytes_per_request"]:
+        parts.append("tokens without the windows and states of requests")
     parts.append(inputs["engine"])
+    stages = [record["pp"] > 1 for record in results["best"]]
+    if any(stages):
+        parts.append("a GPU of the largest stage" + ("" if all(stages) else " where PP is above 1"))
     parts.append(_layouts(report))
-    if results["pp"] > 1:
-        parts.append("of the largest stage")
     return "  ·  ".join(parts)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..costs.capacity import Plan, caches_latent
-from ..costs.search import CapacityCost
+from ..costs.search import CapacityCost, Step
 from ..costs.tokens import indexing_layers
 from ..report import format as fmt
 from ..report.record import Cell, Explanation, Report, Table, flattened, plain
@@ -25,6 +25,7 @@ class Asked:
     """What was asked for, as it was understood."""
 
     plan: Plan
+    step: Step
     gpu: GPU | None
     engine: Engine
     reserve: str
@@ -70,7 +71,7 @@ def report_of(asked: Asked, cost: CapacityCost, explain: bool) -> Report:
         input_sources=sources,
         csv_rows=tuple(plain(cost.layouts)) if asked.searched else (_one_row(cost),),
     )
-    return replace(report, explanations=_explanations(plan, cost)) if explain else report
+    return replace(report, explanations=_explanations(asked, cost)) if explain else report
 
 
 def _weights_dtype(plan: Plan) -> str | None:
@@ -303,7 +304,8 @@ def _layout_notes(asked: Asked, cost: CapacityCost) -> list[str]:
     return [text + "."]
 
 
-def _explanations(plan: Plan, cost: CapacityCost) -> tuple[Explanation, ...]:
+def _explanations(asked: Asked, cost: CapacityCost) -> tuple[Explanation, ...]:
     from ..costs import capacity_formulas as formulas  # only where they are asked for: start-up counts
 
-    return request.explanations(formulas.capacity_formulas(plan), formulas.capacity_names(plan, cost))
+    found = request.explanations(formulas.capacity_formulas(asked.plan), formulas.capacity_names(asked.plan, cost))
+    return (*found, *request.explanations(*formulas.bound_formulas(asked.plan, cost, asked.step)))

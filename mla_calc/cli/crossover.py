@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from ..costs.sparse import indexer_of
 from ..engines.load import load_engine
 from ..engines.thresholds import NEWEST, EngineThreshold, distinct_thresholds
 from ..hardware.gpu import GPU
+from ..hardware.roofline import Ceilings
 from ..models.attention import MLA, Indexer, Model
 from ..models.load import load_model
 from ..report import format as fmt
@@ -31,7 +33,7 @@ from ..report.record import Explanation, Report, plain
 from . import complete, estimates, options, request
 from . import sparse as dsa
 from .command import add_command
-from .crossover_figure import MAP_CONTEXTS, NEEDS, add_map, chart
+from .crossover_figure import MAP_CONTEXTS, NEEDS, add_map, chart, check_map
 from .crossover_measured import csv_measured, measured_notes, measured_text
 from .crossover_tables import tables_of
 
@@ -84,6 +86,8 @@ def answer(
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
     axes = request.axes(tp=tp, batch=batch, context=context or (MAP_CONTEXTS if with_map else "4096"))
     axes.points()
+    if with_map:
+        check_map(axes)
     for ranks in axes.tp:
         check_tp(loaded, ranks)
     flop = sparse_flop_crossover(mla, axes.context, axes.tp, indexer) if indexer else flop_crossover(mla, axes.context)
@@ -121,7 +125,8 @@ def answer(
     if with_map:
         report = add_map(report, axes, loaded, layout, ceilings, work.weight_bytes, indexer)
     if explain:
-        report = replace(report, explanations=_explanations(loaded, layout, flop, axes, indexer))
+        explained = _explanations(loaded, layout, flop, axes, indexer)
+        report = replace(report, explanations=(*explained, *_firsts(mla, work, ceilings, indexer, flop, time)))
     return report
 
 
@@ -276,6 +281,22 @@ def _notes(
             " those of sparse backends."
         )
     return [*notes, *request.model_notes(model)]
+
+
+def _firsts(
+    mla: MLA,
+    work: Work,
+    ceilings: Ceilings | None,
+    indexer: Indexer | None,
+    flop: FlopCrossover | SparseFlopCrossover,
+    time: TimeCrossover | None,
+) -> Iterator[Explanation]:
+    """Both paths on either side of each first number of queries, of the first point."""
+    from ..costs.crossover_formulas import Compared  # only where they are asked for: start-up counts
+
+    compared = Compared(mla, work, ceilings, indexer)
+    for path, formula, names in (*compared.flop_firsts(flop), *(compared.time_firsts(time) if time else ())):
+        yield Explanation(path, formula.text, names, formula.cite)
 
 
 def _explanations(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..costs.crossover import FlopCrossover, SparseFlopCrossover, TimeCrossover
 from ..costs.estimated_crossover import EstimatedAtContext, EstimatedCrossover
 from ..costs.measured_crossover import MeasuredAtContext
 from ..engines.thresholds import EngineThreshold
+from ..report import format as fmt
 from ..report.record import Cell, Table
 from . import sparse as dsa
 
@@ -42,6 +44,30 @@ def tables_of(
     if engines:
         tables.append(Table(("engine", "backend", "threshold", "counts"), engines, "What the engines use"))
     return tables
+
+
+def map_tables(grid: Sequence[dict[str, Any]], what: str) -> Iterator[Table]:
+    """Of the cells of a map, one for each TP and batch: queries downwards, contexts across."""
+    places = {(cell["tp"], cell["batch"], cell["queries"], cell["context"]): at for at, cell in enumerate(grid)}
+    contexts = sorted({cell["context"] for cell in grid})
+    headers = ("Q", *(f"S {context:,}" if at == 0 else f"{context:,}" for at, context in enumerate(contexts)))
+    for tp, batch in dict.fromkeys((cell["tp"], cell["batch"]) for cell in grid):
+        rows = []
+        for queries in sorted({cell["queries"] for cell in grid}):
+            found = [places.get((tp, batch, queries, context)) for context in contexts]
+            known = next(at for at in found if at is not None)
+            rows.append((Cell(f"map[{known}].queries"), *(_map_cell(grid, at) for at in found)))
+        where = f"TP {tp}, {fmt.counted(batch, 'request')}"
+        yield Table(headers, tuple(rows), f"Map by {what}: factor for absorbed, or for naive (n); {where}")
+
+
+def _map_cell(grid: Sequence[dict[str, Any]], at: int | None) -> str | Cell:
+    """How many times less the cheaper path takes; a dash where there are more queries than keys."""
+    if at is None:
+        return "-"
+    if grid[at]["naive_over_absorbed"] >= 1:
+        return Cell(f"map[{at}].by", "short_factor")
+    return f"n {fmt.short_factor(grid[at]['by'])}"
 
 
 def _flop_table(flop: FlopCrossover) -> Table:

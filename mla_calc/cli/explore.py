@@ -12,7 +12,18 @@ import typer
 
 from ..errors import InputError, nearest, shown
 from ..explore.presets import settled
-from ..explore.state import AXES, MMA_DTYPES, State, command, commands, count_of, refusal
+from ..explore.state import (
+    AXES,
+    MMA_DTYPES,
+    State,
+    budget_of,
+    command,
+    commands,
+    count_of,
+    refusal,
+    width_of,
+)
+from ..sizes import parse_count
 from . import options
 from .complete import gpus, models
 
@@ -34,6 +45,13 @@ Tp = Annotated[str, typer.Option("--tp", help="Tensor-parallel ranks.")]
 Dp = Annotated[str, typer.Option("--dp", help="Data-parallel attention groups.")]
 Batch = Annotated[str, typer.Option("--batch", "-b", help="Requests in all groups.")]
 Over = Annotated[str, typer.Option("--over", help="Axis that the roofline follows: tp, batch, context or queries.")]
+Weights = Annotated[
+    str | None,
+    typer.Option("--weight-bytes", help="Bytes per weight: 0.5, 1, 2 or 4; or auto.", show_default="each command's"),
+]
+Budget = Annotated[
+    str | None, typer.Option("--cache-budget", help="Cache of one GPU, instead of working it out: 40GiB.")
+]
 Print = Annotated[bool, typer.Option("--print", help="Print the command lines that give the same, and open nothing.")]
 Light = Annotated[bool, typer.Option("--light/--dark", help="For a light or a dark terminal; `v` changes it.")]
 
@@ -51,6 +69,9 @@ def explore(
     mma_dtype: options.MmaDtype = FIRST.mma_dtype,
     sparse: options.Sparse = FIRST.sparse,
     over: Over = FIRST.over,
+    weight_bytes: Weights = None,
+    max_model_len: options.MaxModelLen = None,
+    cache_budget: Budget = None,
     light: Light = False,
     print_only: Print = False,
 ) -> None:
@@ -67,6 +88,9 @@ def explore(
             mma_dtype=mma_dtype,
             sparse=sparse,
             over=over,
+            weight_bytes=width_of(weight_bytes),
+            max_model_len=None if max_model_len is None else parse_count(max_model_len, "--max-model-len"),
+            cache_budget=budget_of(cache_budget),
             **{name: count_of(name, text) for name, text in counts.items()},
         )
     )

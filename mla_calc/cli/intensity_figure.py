@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ..errors import InputError
 from ..report import format as fmt
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Rows, Rule, Shown
 from ..report.record import Report
@@ -14,17 +14,17 @@ NEEDS: dict[str, Any] = {}
 """Options of `intensity` that add what the figure draws: none."""
 LOOKS = (Look("blue", "circle"), Look("orange", "square"), Look("green", "triangle"), Look("pink", "diamond"),
          Look("sky", "plus"), Look("red", "star"))  # fmt: skip
-"""The model and those beside it; further ones begin again."""
+"""The model and those beside it; further ones begin again with another marker."""
 DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted")
 """Of the first, second and third step asked for; further ones begin again with another marker."""
-MARKERS: tuple[Marker, ...] = ("diamond", "cross", "star", "plus")
+MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "plus", "star", "cross")
 
 
 def chart(report: Report) -> Chart:
     """A line for every model and number of queries (sparse: and context), and the ridge of the GPU."""
     inputs, results = report.inputs, report.results
     records = [("", results)] if isinstance(results, dict) else [(f"[{at}].", each) for at, each in enumerate(results)]
-    marks = [mark for index, (at, record) in enumerate(records) for mark in _lines(report, record, at, index)]
+    marks = _marks(report, records)
     ridge = _ridge(records[0][0], records[0][1])
     return Chart(
         title=f"Arithmetic intensity of decode: {', '.join([inputs['model'], *inputs['vs']])}",
@@ -45,33 +45,74 @@ def _ridge(at: str, record: dict[str, Any]) -> tuple[Mark, ...]:
     return (Rule(f"{at}ridge_flop_per_byte", "y", "ridge: {} FLOP/B", look=Look("ink", dash="dashed")),)
 
 
-def _lines(report: Report, record: dict[str, Any], at: str, index: int) -> Iterator[Mark]:
-    step = _step(report, record)
-    names = [report.inputs["model"], *(other["model"] for other in record["vs"])]
-    paths = [f"{at}by_tp", *(f"{at}vs[{number}].by_tp" for number in range(len(record["vs"])))]
+def _marks(report: Report, records: list[tuple[str, dict[str, Any]]]) -> list[Mark]:
+    """A line for each model and step; one for those that are alike at every TP, or the first would not be seen.
+
+    Raises:
+        InputError: more models and steps than lines that can be told apart.
+    """
+    models, again = _rounds(1 + len(records[0][1]["vs"]), len(LOOKS)), _rounds(len(records), len(DASHES))
+    if models * again > len(MARKERS):
+        raise InputError(
+            f"a figure cannot tell {1 + len(records[0][1]['vs'])} models at {len(records)} steps apart",
+            "fewer of --vs, or of --queries and --context",
+        )
+    groups: dict[tuple[float, ...], list[tuple[int, int]]] = {}
+    for index, (_, record) in enumerate(records):
+        for number, rows in enumerate([record["by_tp"], *(other["by_tp"] for other in record["vs"])]):
+            groups.setdefault(tuple(row["intensity_flop_per_byte"] for row in rows), []).append((number, index))
+    return [_line(report, records, alike, _look(*alike[0], again)) for alike in groups.values()]
+
+
+def _rounds(count: int, looks: int) -> int:
+    """How many times looks begin, so that each of ``count`` has one."""
+    return -(-count // looks)
+
+
+def _line(
+    report: Report, records: list[tuple[str, dict[str, Any]]], alike: list[tuple[int, int]], look: Look
+) -> Line:  # fmt: skip
+    """The line of the first of ``alike``: the places of models, and of records, of one course."""
+    number, index = alike[0]
+    at, record = records[index]
     shown = [Shown("TP", "tp", "integer")]
     if record["ridge_flop_per_byte"] is not None:
         shown += [Shown("of the ridge", "ridge_share", "percent"), Shown("binds", "binds")]
-    for number, (name, path) in enumerate(zip(names, paths, strict=True)):
-        look = _look(number, index)
-        yield Line(
-            Rows(path),
-            "tp",
-            "intensity_flop_per_byte",
-            f"{name}{step}",
-            look,
-            text="intensity_flop_per_byte",
-            kind="number",
-            shown=tuple(shown),
-            ends=index > 0 or number > 0,
-        )
+    return Line(
+        Rows(f"{at}vs[{number - 1}].by_tp" if number else f"{at}by_tp"),
+        "tp",
+        "intensity_flop_per_byte",
+        _label(report, records, alike),
+        look,
+        text="intensity_flop_per_byte",
+        kind="number",
+        shown=tuple(shown),
+        ends=index > 0 or number > 0,
+    )
 
 
-def _look(model: int, step: int) -> Look:
-    """A colour for each model; a dash for each step, and a marker where its dashes begin again."""
-    look = replace(LOOKS[model % len(LOOKS)], dash=DASHES[step % len(DASHES)], hollow=step > 0)
-    again = step // len(DASHES)
-    return replace(look, marker=MARKERS[(again - 1) % len(MARKERS)]) if again else look
+def _label(report: Report, records: list[tuple[str, dict[str, Any]]], alike: list[tuple[int, int]]) -> str:
+    """``DeepSeek-V3, 2 queries``; a model's name alone where all its steps are alike."""
+    names = [report.inputs["model"], *(other["model"] for other in records[0][1]["vs"])]
+    found: list[str] = []
+    for number in dict.fromkeys(number for number, _ in alike):
+        steps = [index for other, index in alike if other == number]
+        every = len(steps) == len(records)
+        found += [names[number]] if every and len(steps) > 1 else [
+            f"{names[number]}{_step(report, records[index][1])}" for index in steps
+        ]  # fmt: skip
+    return " = ".join(found)
+
+
+def _look(model: int, step: int, again: int) -> Look:
+    """A colour for each model; a dash for each step, and another marker where colours or dashes begin again.
+
+    ``again``: how many times the dashes begin, for each of which a model has a marker of its own.
+    """
+    look = LOOKS[model % len(LOOKS)]
+    further = model // len(LOOKS) * again + step // len(DASHES)
+    marker = MARKERS[(MARKERS.index(look.marker) + further) % len(MARKERS)]
+    return replace(look, dash=DASHES[step % len(DASHES)], hollow=step > 0, marker=marker)
 
 
 def _step(report: Report, record: dict[str, Any]) -> str:

@@ -18,8 +18,8 @@ from ..report.page_markdown import to_markdown, write_markdown
 from ..report.render import to_json
 from ..report.write import STDOUT, check_replaceable, replacing
 from . import complete, options
-from .report_asked import PASSED, checked
-from .report_sections import Asked, command_line, key_figures, sections_of
+from .report_asked import CHUNK, PASSED, checked
+from .report_sections import Asked, command_line, group_phrase, key_figures, sections_of
 from .report_subject import subject_report, versions
 
 app = options.command_app()
@@ -73,7 +73,10 @@ def report(
     mma_dtype: options.MmaDtype = "bf16",
     vs: Vs = None,
     engine: Engines = None,
-    chunk: Annotated[str, typer.Option("--chunk", help="New tokens of the prefill that engines dispatch.")] = "512",
+    chunk: Annotated[
+        str | None,
+        typer.Option("--chunk", help="New tokens of the prefill that engines dispatch.", show_default=CHUNK),
+    ] = None,
     sparse: options.Sparse = False,
     weight_bytes: Annotated[
         str | None,
@@ -158,6 +161,8 @@ def page_of(*, written: dict[str, str] | None = None, **asked: Any) -> Page:
             **{name: value for name, value in typed.items() if name not in ("output", "format_name")},
             "model": subject.model.name,
             "gpu": subject.gpu.name,
+            "dp": str(about.groups),
+            "group_batch": about.group_batch,
             "vs": [other.name for other in subject.vs],
             "engine": [engine.name for engine in subject.engines],
         },
@@ -173,7 +178,7 @@ def _typed(about: Asked, asked: dict[str, Any]) -> dict[str, Any]:
                                                       "dtype", "mma_dtype", "vs")}  # fmt: skip
     found |= {
         "engine": tuple(typed for typed, _ in about.engines),
-        "chunk": asked["chunk"],
+        "chunk": about.chunk,
         "sparse": about.sparse,
         **{name: asked[name] for name in (*PASSED, "date")},
     }
@@ -184,8 +189,9 @@ def _step(about: Asked) -> str:
     requests = fmt.counted(int(about.batch), "request")
     new = fmt.counted(int(about.queries), "query", "queries")
     attention = ", sparse attention" if about.sparse else ""
+    ranks = f"TP {about.tp}" if about.groups == 1 else f"TP {about.tp}, DP {about.groups}: {group_phrase(about)}"
     return (
-        f"A step of {requests}, each {new} over {int(about.context):,} keys, at TP {about.tp}; cache in {about.dtype},"
+        f"A step of {requests}, each {new} over {int(about.context):,} keys, at {ranks}; cache in {about.dtype},"
         f" products in {about.mma_dtype}{attention}."
     )
 

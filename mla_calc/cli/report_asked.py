@@ -9,8 +9,10 @@ from ..costs.layouts import load_layout
 from ..costs.sharding import check_tp, misfit
 from ..engines.load import load_engine
 from ..errors import InputError
+from ..explore.state import State
 from ..models.attention import Model
 from ..models.load import load_model
+from ..report import format as fmt
 from ..sizes import parse_count, parse_size
 from . import request
 from .report_sections import Asked
@@ -20,6 +22,8 @@ BESIDE_MLA = ("llama3-70b", "glm-4.5", "qwen3-235b", "llama2-7b")
 BESIDE_GQA = ("deepseek-v3", "kimi-k2", "minicpm3-4b")
 """What stands beside a model where nothing else is asked for: the first of the other kind that runs at the TP."""
 ENGINES = ("vllm", "sglang")
+CHUNK = "512"
+"""New tokens of the prefill that engines dispatch, where nothing else is asked for."""
 PASSED = ("weight_bytes", "max_model_len", "cache_budget")
 """Options that go to other commands as they are."""
 
@@ -45,7 +49,7 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
     assert card is not None
     step = _read(asked)
     check_tp(loaded, step.tp)
-    _check_gpus(asked, step.tp)
+    groups = _groups(asked, step.tp)
     beside = request.each_once(load_model, request.listed(asked["vs"], "--vs") or _beside(loaded, step.tp))
     vs, others = tuple(beside), tuple(beside.values())
     for other in others:
@@ -55,7 +59,8 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
     if asked["sparse"] and loaded.indexer is None:
         raise InputError(f"--sparse: {loaded.name} has no indexer")
     gpu = card.name if asked["gpu"] == "auto" else asked["gpu"]
-    kept = parse_count(asked["chunk"], "--chunk")
+    chunk, no_chunk = _chunk(asked["chunk"], step)
+    group_batch = State(batch=step.batch, dp=groups).group_batch
     subject = Subject(
         model=loaded,
         gpu=card,
@@ -74,8 +79,12 @@ def checked(asked: dict[str, Any]) -> tuple[Subject, Asked]:
         context=str(step.context),
         vs=vs,
         engines=tuple((typed, release.name) for typed, release in engines.items()),
-        rows=f"{step.batch}x{step.queries}:{step.context - step.queries}",
-        chunk_rows=f"{kept}:{step.context - kept}" if step.queries < kept < step.context else None,
+        groups=groups,
+        group_batch=str(group_batch),
+        rows=f"{group_batch}x{step.queries}:{step.context - step.queries}",
+        chunk=None if chunk is None else str(chunk),
+        chunk_rows=None if chunk is None else f"{chunk}:{step.context - chunk}",
+        no_chunk=no_chunk,
         latent=loaded.mla is not None,
     )
     return subject, about
@@ -90,14 +99,29 @@ def _read(asked: dict[str, Any]) -> _Step:
     return step
 
 
-def _check_gpus(asked: dict[str, Any], tp: int) -> None:
-    """Refuse ranks that are not the GPUs."""
+def _chunk(text: str | None, step: _Step) -> tuple[int | None, str]:
+    """New tokens of the chunk, or ``None`` and why there is none. Raises InputError for a typed one of no use."""
+    kept = parse_count(CHUNK if text is None else text, "--chunk")
+    if kept >= step.context:
+        why = f"{fmt.counted(kept, 'new token')} leave none before them in a context of {step.context:,}"
+    elif kept <= step.queries:
+        why = f"{fmt.counted(kept, 'new token')} are no more than the step's --queries {step.queries:,}"
+    else:
+        return kept, ""
+    if text is not None:
+        raise InputError(f"--chunk {kept:,} does not count here: {why}")
+    return None, why
+
+
+def _groups(asked: dict[str, Any], tp: int) -> int:
+    """The data-parallel groups: as given, or what the GPUs leave. Raises InputError for ranks that are not the GPUs."""
     from ..costs.placement import MAX_GPUS
     from .capacity import Ranks
 
     given = [name for name in ("dp", "gpus") if asked[name] is not None]
     counts = {name: parse_count(asked[name], f"--{name}", most=MAX_GPUS) for name in given}
-    Ranks(counts.pop("gpus", None), {"tp": tp, **counts}).placement()
+    dp: int = Ranks(counts.pop("gpus", None), {"tp": tp, **counts}).placement().dp
+    return dp
 
 
 def _check_passed(asked: dict[str, Any]) -> None:

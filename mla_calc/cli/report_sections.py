@@ -12,12 +12,16 @@ from typing import Any
 import typer
 
 from ..errors import InputError
+from ..report import format as fmt
 from ..report.page import KeyFigure, Part, Section
 from ..report.record import Cell, Report
+from . import request
 from .command import GIVEN
 
 MAP_CONTEXTS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 """Contexts of the crossover's map, beside the step's."""
+DISPATCH_WEIGHT_BYTES = 2
+"""Of a weight, as ``dispatch`` prices a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +45,18 @@ class Asked:
     weight_bytes: str | None
     max_model_len: str | None
     cache_budget: str | None
+    groups: int
+    """Data-parallel groups, given or what the GPUs leave."""
+    group_batch: str
+    """Requests of the fullest group: what its ranks store and work on. Only capacity takes ``batch``, of all groups."""
     rows: str
-    """The step's requests, as ``dispatch`` lists them."""
+    """The requests of the fullest group, as ``dispatch`` lists them."""
+    chunk: str | None
+    """New tokens of a chunk of a prefill, or ``None`` where the step leaves no room for one."""
     chunk_rows: str | None
-    """A chunk of a prefill over the same context, or ``None`` where the context has no room for one."""
+    """That chunk over the same context, as ``dispatch`` lists it."""
+    no_chunk: str
+    """Why there is none; empty: there is one."""
     latent: bool
     """Whether the model's attention is MLA."""
 
@@ -55,13 +67,28 @@ class Asked:
             "model": self.model,
             "gpu": self.gpu,
             "tp": self.tp,
-            "batch": self.batch,
+            "batch": self.group_batch,
             "context": self.context,
             "dtype": self.dtype,
             "mma_dtype": self.mma_dtype,
             "weight_bytes": self.weight_bytes,
             "sparse": self.sparse,
         }
+
+
+def group_phrase(asked: Asked) -> str:
+    """How many requests a data-parallel group has."""
+    requests = fmt.counted(int(asked.group_batch), "request")
+    even = int(asked.group_batch) * asked.groups == int(asked.batch)
+    return f"{requests} in each group" if even else f"{requests} in the fullest group"
+
+
+def _of_group(asked: Asked) -> str:
+    """Of which requests a section is, where they are not all."""
+    if asked.groups == 1:
+        return ""
+    requests = fmt.counted(int(asked.batch), "request")
+    return f" For the fullest of {asked.groups:,} DP groups: {int(asked.group_batch):,} of {requests}."
 
 
 def sections_of(asked: Asked, subject: Report) -> tuple[Section, ...]:
@@ -77,12 +104,14 @@ def sections_of(asked: Asked, subject: Report) -> tuple[Section, ...]:
 
 def _cache(asked: Asked) -> Section:
     options = {"model": asked.model, "tp": asked.tp, "dtype": asked.dtype, "vs": asked.vs}
+    of_group = _of_group(asked)
+    of_group += " The cluster is that group's ranks." if of_group else ""
     return Section(
         name="cache",
         title="Cache",
-        text="What one token and all requests take: once, on each rank, and in the cluster.",
+        text=f"What one token and all requests take: once, on each rank, and in the cluster.{of_group}",
         sums_up=True,
-        parts=(ask("cache", options | {"context": asked.context, "batch": asked.batch}, figure=True),),
+        parts=(ask("cache", options | {"context": asked.context, "batch": asked.group_batch}, figure=True),),
     )
 
 
@@ -91,7 +120,7 @@ def _cost(asked: Asked) -> Section:
         name="cost",
         title="Cost of the step",
         text="Both paths kernel by kernel: work, traffic, the least time that the ceilings allow, and an estimate"
-        " where the kernel was measured on this GPU.",
+        f" where the kernel was measured on this GPU.{_of_group(asked)}",
         sums_up=True,
         parts=(ask("flops", asked.step | {"queries": asked.queries}),),
     )
@@ -101,7 +130,7 @@ def _roofline(asked: Asked) -> Section:
     return Section(
         name="roofline",
         title="Roofline",
-        text="Where each kernel of both paths stands under the GPU's ceilings.",
+        text=f"Where each kernel of both paths stands under the GPU's ceilings.{_of_group(asked)}",
         parts=(ask("roofline", asked.step | {"queries": asked.queries}, figure=True),),
     )
 
@@ -129,7 +158,7 @@ def _crossover(asked: Asked) -> Section:
         name="crossover",
         title="Crossover of the paths",
         text="From how many queries the naive path is cheaper: by FLOPs, by bound, by estimate, as measured where a run"
-        " on this GPU did, and where the engines switch.",
+        f" on this GPU did, and where the engines switch.{_of_group(asked)}",
         sums_up=True,
         parts=(ask("crossover", options), *_maps(asked, options)),
     )
@@ -137,18 +166,23 @@ def _crossover(asked: Asked) -> Section:
 
 def _maps(asked: Asked, options: dict[str, Any]) -> Iterator[Part]:
     """The map over contexts at the step's batch, and that of one request where only its boundary was measured."""
-    contexts = ",".join(map(str, sorted({*MAP_CONTEXTS, int(asked.context)})))
+    contexts = ",".join(map(str, _map_contexts(int(asked.context))))
     over = options | {"context": contexts}
     here = ask("crossover", over, name="crossover-map", figure=True, tables=False)
     if here.report is None:
         return  # refused for what the answer before it says
     yield here
-    if _measured(here) or asked.batch == "1":
+    if _measured(here) or asked.group_batch == "1":
         return
     text = "At one request, which was measured"
     alone = ask("crossover", over | {"batch": "1"}, name="crossover-map-1", text=text, figure=True, tables=False)
     if _measured(alone):
         yield alone
+
+
+def _map_contexts(context: int) -> list[int]:
+    """The map's contexts: the step's, whose label needs room, and those that are not within half an octave of it."""
+    return sorted({context, *(each for each in MAP_CONTEXTS if max(each, context) ** 2 > 2 * min(each, context) ** 2)})
 
 
 def _measured(part: Part) -> bool:
@@ -158,20 +192,31 @@ def _measured(part: Part) -> bool:
 
 def _dispatch(asked: Asked) -> Section:
     parts: list[Part] = []
+    step = "the step" if asked.groups == 1 else "the step of a group"
     for engine, release in asked.engines:
-        for rows, what in ((asked.rows, "the step"), (asked.chunk_rows, "a chunk of a prefill")):
+        for rows, what in ((asked.rows, step), (asked.chunk_rows, "a chunk of a prefill")):
             if rows is not None:
                 options = {"model": asked.model, "rows": rows, "gpu": asked.gpu, "engine": engine, "tp": asked.tp,
                            "dtype": asked.dtype, "mma_dtype": asked.mma_dtype, "sparse": asked.sparse}  # fmt: skip
                 name = f"dispatch-{len(parts)}"
                 parts.append(ask("dispatch", options, name=name, text=f"{release}, {what}"))
+    shown = _merged(parts)
+    if asked.no_chunk and any(part.report is not None for part in parts):
+        shown += (Part(name="dispatch-chunk", reason=f"no chunk of a prefill: {asked.no_chunk}."),)
     return Section(
         name="dispatch",
         title="What the engines choose",
-        text="Which path an engine takes, by which rule, and the time that loses against the better one.",
+        text="Which path an engine takes, by which rule, and the time that loses against the better one."
+        f"{_of_group(asked)}{_of_dispatch(asked)}",
         sums_up=True,
-        parts=_merged(parts),
+        parts=shown,
     )
+
+
+def _of_dispatch(asked: Asked) -> str:
+    """How the section's weights differ from the page's: ``dispatch`` has no option for them."""
+    other = asked.weight_bytes is not None and request.weight_width(asked.weight_bytes) != DISPATCH_WEIGHT_BYTES
+    return f" Weights are of {DISPATCH_WEIGHT_BYTES} bytes here: dispatch knows no others." if other else ""
 
 
 def _workspace(asked: Asked) -> Section:
@@ -190,11 +235,13 @@ def _workspace(asked: Asked) -> Section:
 
 
 def _capacity(asked: Asked) -> Section:
-    names = ("model", "gpu", "gpus", "tp", "dp", "dtype", "context", "weight_bytes", "max_model_len", "cache_budget")
+    names = ("model", "gpu", "gpus", "tp", "dp", "dtype", "context", "max_model_len", "cache_budget")
     options: dict[str, Any] = {name: getattr(asked, name) for name in names}
     options["engine"] = asked.engines[0][0]
     if asked.latent:
         options["batch"] = asked.batch
+    if _weights_count(asked):
+        options["weight_bytes"] = asked.weight_bytes
     parts = [ask("capacity", options, figure=asked.gpus is None)]
     if asked.gpus is not None:
         searched = {key: value for key, value in options.items() if key not in ("tp", "dp")}
@@ -203,10 +250,34 @@ def _capacity(asked: Asked) -> Section:
     return Section(
         name="capacity",
         title="Capacity",
-        text="Tokens and requests that fit beside the weights.",
+        text=f"Tokens and requests that fit beside the weights.{_of_capacity(asked)}",
         sums_up=True,
         parts=tuple(parts),
     )
+
+
+def _weights_count(asked: Asked) -> bool:
+    """Whether ``capacity`` looks at the bytes of a weight: to place them, or for the decode bound of a latent."""
+    return asked.latent or asked.cache_budget is None
+
+
+def _of_capacity(asked: Asked) -> str:
+    """How the section's numbers differ from the page's step, whose options ``capacity`` has not all."""
+    found = ""
+    if asked.weight_bytes is not None and not _weights_count(asked):
+        found += " --weight-bytes does not count: --cache-budget says what the cache has, so no weights are placed."
+    other = [
+        text
+        for differs, text in (
+            (asked.sparse, "dense attention"),
+            (asked.queries != "1", "one query to a request"),
+            (asked.mma_dtype != "bf16", "products in bf16"),
+        )
+        if differs
+    ]
+    if asked.latent and other:
+        found += f" The decode bound here is not of the page's step but of {', '.join(other)}: capacity knows no other."
+    return found
 
 
 _SECTIONS: tuple[Callable[[Asked], Section], ...] = (
@@ -216,18 +287,23 @@ _SECTIONS: tuple[Callable[[Asked], Section], ...] = (
 
 def key_figures(asked: Asked) -> tuple[KeyFigure, ...]:
     """The numbers at the top of the page: where each is looked up."""
+    one = asked.groups == 1
+    attention = "absorbed attention" if one else "absorbed attention of a group"
+    step = "" if one else " in the step of a group"
     return (
         KeyFigure(label="cache of a token", section="cache", cell=Cell("bytes_per_token", "binary")),
         KeyFigure(
-            label="cache of all requests, per rank", section="cache", cell=Cell("per_rank_total_bytes", "binary")
+            label="cache of all requests, per rank" if one else "cache of all requests of a group, per rank",
+            section="cache",
+            cell=Cell("per_rank_total_bytes", "binary"),
         ),
         KeyFigure(
-            label="absorbed attention, all layers, at least",
+            label=f"{attention}, all layers, at least",
             section="cost",
             cell=Cell("absorbed.total_bound_s", "seconds"),
         ),
         KeyFigure(
-            label="absorbed attention, all layers, by estimate",
+            label=f"{attention}, all layers, by estimate",
             section="cost",
             cell=Cell("absorbed.total_estimate_s", "short_seconds"),
         ),
@@ -237,7 +313,7 @@ def key_figures(asked: Asked) -> tuple[KeyFigure, ...]:
             cell=Cell("by_tp[0].ridge_share", "percent"),
         ),
         KeyFigure(
-            label="queries from which naive wins, by bound",
+            label=f"queries from which naive wins{step}, by bound",
             section="crossover",
             cell=Cell("time.by_context[0].first_queries_naive_wins"),
         ),

@@ -14,6 +14,7 @@ from ..engines.preset import Engine
 from ..errors import InputError
 from ..hardware.gpu import GPU
 from ..models.attention import Model
+from ..report import format as fmt
 from ..report.page import Version
 from ..report.record import Cell, Report, Table, lookup, plain
 from . import request
@@ -147,7 +148,7 @@ def _model_rows(model: Model, results: dict[str, Any]) -> Iterator[tuple[str | C
 
 def _gpu_rows(gpu: GPU, results: dict[str, Any]) -> Iterator[tuple[str | Cell, ...]]:
     for dtype in gpu.peak_tflops:
-        unit = "TOP/s" if dtype.startswith("int") else "TFLOP/s"
+        unit = fmt.rate_unit(dtype)
         yield f"dense peak, {dtype}", Cell(f"gpu.peak_tflops.{dtype}", "number"), unit
     for label, path, kind, unit in _GPU_ROWS:
         if _known(results, f"gpu.{path}"):

@@ -259,7 +259,7 @@ def context_notes(model: Model, contexts: Iterable[int | None]) -> list[str]:
 def gpu_phrase(gpu: GPU, mma_dtype: str) -> str:
     """The GPU with the ceilings that were used: ``H100: 989.4 TFLOP/s dense bf16, 3.35 TB/s``."""
     peak = gpu.peak_flop_per_s(mma_dtype) / 1e12
-    return f"{gpu.name}: {peak:,.4g} TFLOP/s dense {mma_dtype}, {gpu.memory.bandwidth_tbs:g} TB/s"
+    return f"{gpu.name}: {peak:,.4g} {fmt.rate_unit(mma_dtype)} dense {mma_dtype}, {gpu.memory.bandwidth_tbs:g} TB/s"
 
 
 def explanations(

@@ -16,6 +16,7 @@ from ..costs.roofline import HeadsTimesQueries, Point, points_of, ridges_of, roo
 from ..costs.sharding import check_tp
 from ..costs.sparse import indexer_of
 from ..costs.trajectories import FOLLOWED, Trajectory, trajectory
+from ..errors import InputError
 from ..hardware.gpu import GPU
 from ..models.load import load_model
 from ..report.record import Report, plain
@@ -24,8 +25,8 @@ from . import roofline_options as own
 from . import sparse as dsa
 from .command import add_command
 from .roofline_asked import Asked
-from .roofline_figure import chart
-from .roofline_tables import sentence_of, short_names, tables_of
+from .roofline_figure import chart, moves
+from .roofline_tables import AXIS_NAMES, sentence_of, short_names, tables_of
 
 if TYPE_CHECKING:
     from .roofline_measured import Overlay
@@ -99,7 +100,10 @@ def _overlay(measured: Any, model: str, asked: Asked) -> Overlay | None:
 
     from .roofline_measured import overlay_of
 
-    return overlay_of(Path(measured), model, asked.model, asked.layout, asked.cards, asked.dtypes)
+    path = Path(measured)
+    if path.is_dir():
+        raise InputError(f"--measured {path}: is a folder; the file of a run or a CSV is expected")
+    return overlay_of(path, model, asked)
 
 
 def _report(
@@ -108,6 +112,7 @@ def _report(
     points, priced_notes = _points(asked)
     roofs = [roof for card in asked.cards for roof in roofs_of(card, asked.has[card.name])]
     if recorded:
+        roofs = [roof for roof in roofs if roof.kind != "measured" or roof.gpu not in recorded.replaced]
         roofs += recorded.roofs
         points += recorded.points
     results = {
@@ -152,6 +157,7 @@ def _report(
             *([HIGHEST] if len(several) < sum(roof.kind == "measured" for roof in roofs) else []),
             *missing,
             *_without_level(asked, results["ridges"]),
+            *_unmoved(asked, results["trajectories"]),
             *([NOT_DRAWN] if _estimates_left_out(asked, points) else []),
             *dsa.notes(asked.model, asked.indexer, with_bounds=True),
             *request.model_notes(asked.model),
@@ -172,6 +178,17 @@ def _without_level(asked: Asked, ridges: list[dict[str, Any]]) -> Iterator[str]:
         lacking = [level for level in asked.view.levels if (card.name, level) not in has]
         if lacking:
             yield f"{card.name} has no {' or '.join(lacking)} bandwidth: its roof is left out."
+
+
+def _unmoved(asked: Asked, trajectories: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What is to be said of axes asked for that have no trajectory in the figure."""
+    shown = [item for item in trajectories if item["kernel"] == asked.view.follow]
+    still = [
+        axis for axis in asked.view.drawn if not any(moves(item) for item in shown if item["axis"] == axis)
+    ]  # fmt: skip
+    if still:
+        names = " and ".join(AXIS_NAMES[axis] for axis in still)
+        yield f"No trajectory over {names} is drawn: the intensity changes by 2 % at most along it."
 
 
 def _estimates_left_out(asked: Asked, points: Sequence[Point]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..report import format as fmt
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Points, Rows, Shown
 from ..report.chart_data import matches
 from ..report.record import Report
@@ -19,7 +20,9 @@ AXIS_LOOKS: Mapping[str, tuple[Dash, Marker]] = {
     "context": ("dotted", "star"),
     "queries": ("dashed", "diamond"),
 }
-MEASURED_LOOK = Look("green", "plus", faint=True)
+MEASURED_LOOK = Look("green", "plus")
+CLOUD = 60
+"""Measured points from which on they hide one another, and are drawn faint."""
 ABOVE_LOOK = Look("red", "cross")
 MOST_NAMED = 3
 """Measured kernels that the key names."""
@@ -99,15 +102,26 @@ def _listed(names: Iterable[str]) -> str:
 
 def _caption(inputs: Mapping[str, Any], results: Results) -> str:
     attention = "sparse attention" if inputs["sparse"] else f"{inputs['pairs']} pairs"
+    measured = [point for point in results["points"] if point["kind"] == "measured"]
     parts = (
         *(_gpu_part(gpu, inputs, results) for gpu in inputs["gpu"]),
         f"{', '.join(inputs['mma_dtype'])} products, dense peaks",
         f"{inputs['dtype']} cache",
-        step_phrase(results),
+        f"kernels of {step_phrase(results)}; measured: {_steps_phrase(measured)}" if measured else step_phrase(results),
         attention,
         "per rank and layer",
     )
     return "  ·  ".join(parts)
+
+
+def _steps_phrase(points: list[dict[str, Any]]) -> str:
+    """What steps measured points are of: ``16 heads, 1 request, 1 query over 4,096 keys``, or their number."""
+    steps = {(point["heads"], *(point[axis] for axis in ("batch", "queries", "context"))) for point in points}
+    if len(steps) > 1:
+        return f"{len(steps):,} steps"
+    ((heads, batch, queries, context),) = steps
+    requests, asked = fmt.counted(batch, "request"), fmt.counted(queries, "query", "queries")
+    return f"{fmt.counted(heads, 'head')}, {requests}, {asked} over {context:,} keys"
 
 
 def _gpu_part(gpu: str, inputs: Mapping[str, Any], results: Results) -> str:
@@ -129,7 +143,7 @@ def _panel(scene: Scene, title: str) -> Panel:
     ]
     return Panel(
         x=Axis("intensity, FLOP/byte", "log"),
-        y=Axis("TFLOP/s", "log", unit=1e12),
+        y=Axis(fmt.rate_unit(*scene.inputs["mma_dtype"]), "log", unit=1e12),
         marks=tuple(marks),
         title=title,
     )
@@ -172,9 +186,14 @@ def _measured(scene: Scene) -> Iterator[Mark]:
                     x="intensity_flop_per_byte",
                     y="flop_per_s",
                     label=scene.named(gpu, "measured, above the roof" if above else _measured_label(scene, only)),
-                    look=ABOVE_LOOK if above else scene.look(gpu, MEASURED_LOOK),
+                    look=ABOVE_LOOK if above else scene.look(gpu, replace(MEASURED_LOOK, faint=_is_cloud(scene, only))),
                     shown=ABOVE_SHOWN if above else MEASURED_SHOWN,
+                    rank=2 if above else 1,
                 )
+
+
+def _is_cloud(scene: Scene, only: tuple[tuple[str, Any], ...]) -> bool:
+    return sum(matches(point, only) for point in scene.results["points"]) >= CLOUD
 
 
 def _measured_label(scene: Scene, only: tuple[tuple[str, Any], ...]) -> str:
@@ -193,7 +212,7 @@ def _trajectories(scene: Scene) -> Iterator[Mark]:
     for index, item in enumerate(scene.results["trajectories"]):
         if item["gpu"] not in scene.gpus or item["kernel"] != scene.inputs["follow"]:
             continue
-        if item["axis"] not in scene.inputs["drawn"] or not _moves(item):
+        if item["axis"] not in scene.inputs["drawn"] or not moves(item):
             continue
         dash, marker = AXIS_LOOKS[item["axis"]]
         path = PATH_LOOKS[item["path"]]
@@ -214,7 +233,7 @@ def _trajectories(scene: Scene) -> Iterator[Mark]:
         )
 
 
-def _moves(item: dict[str, Any]) -> bool:
+def moves(item: dict[str, Any]) -> bool:
     """Whether a trajectory goes anywhere."""
     at = [vertex["intensity_flop_per_byte"] for vertex in item["points"]]
     return bool(max(at) > LEAST_MOVE * min(at))

@@ -18,6 +18,9 @@ from ..report import format as fmt
 
 if TYPE_CHECKING:
     from ..validate.recorded import Recorded, Recording
+    from .roofline_asked import Asked
+
+MIXED = "A measured ridge has one ceiling of the run and one of the preset."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +30,22 @@ class Overlay:
     points: tuple[Point, ...] = ()
     roofs: tuple[Roof, ...] = ()
     """Ceilings that the run measured itself."""
+    replaced: tuple[str, ...] = ()
+    """The GPUs whose preset's measured ceilings give way to the run's: one dashed line is of one source."""
     notes: tuple[str, ...] = ()
 
 
-def overlay_of(
-    path: Path, model_name: str, model: Model, layout: Layout, cards: Sequence[GPU], dtypes: Sequence[str]
-) -> Overlay:
+def overlay_of(path: Path, model_name: str, asked: Asked) -> Overlay:
     """The attention rows of the recording at ``path`` that this roofline has a place for.
 
-    Rows have a place where their cache is ``layout`` and the peak of their products is that of one of ``dtypes``.
+    Rows have a place where their cache is the one asked for, the peak of their products is that of one of the dtypes
+    asked for, and the attention is dense.
 
     Raises:
-        InputError: a file that is not understood, rows of a GPU that is not among ``cards``, of another attention
+        InputError: a file that is not understood, rows of a GPU that was not asked for, of another attention
             than the model's, or none with a place.
     """
+    model, layout, cards, dtypes = asked.model, asked.layout, asked.cards, asked.dtypes
     recording = _read(path, model_name, layout, cards, dtypes)
     own = {card.name: card for card in cards}
     mine, left_out = [], Counter[str]()
@@ -50,7 +55,7 @@ def overlay_of(
                 f"--measured: {item.where} was recorded on {item.gpu.name}, which is not among --gpu",
                 f"--gpu takes several: {','.join((*own, item.gpu.name))}",
             )
-        why = _why_left_out(item, model, layout, dtypes)
+        why = _why_left_out(item, model, layout, dtypes, asked.indexer is not None)
         if why is None:
             mine.append(item)
         else:
@@ -59,11 +64,16 @@ def overlay_of(
         reasons = "; ".join(f"{fmt.counted(count, 'row')} {why}" for why, count in left_out.items())
         raise InputError(f"--measured {path}: no row has a place here: {reasons}")
     l2_bytes = recording.run.machine.l2_bytes if recording.run else None
+    roofs = _roofs(recording, dtypes)
+    both = {bool(roof.dtype) for roof in roofs} == {True, False}
     return Overlay(
+        replaced=tuple({roof.gpu: None for roof in roofs}) if both else (),
         points=tuple(_point(item, own[item.gpu.name], l2_bytes) for item in mine),
-        roofs=_roofs(recording, dtypes),
+        roofs=roofs,
         notes=(
             f"Measured: {fmt.counted(len(mine), 'row')} of {_source(recording)}, attention kernels timed alone.",
+            *([f"Measured roofs are of run {recording.run.id} alone."] if recording.run and both else []),
+            *([MIXED] if roofs and not both else []),
             *(f"Left out: {fmt.counted(count, 'measured row')} {why}." for why, count in left_out.items()),
             *(note for note in recording.notes if "is not used" not in note),
         ),
@@ -90,11 +100,15 @@ def _read(
         raise InputError(f"--measured: {error}", hint) from None
 
 
-def _why_left_out(item: Recorded, model: Model, layout: Layout, dtypes: Sequence[str]) -> str | None:
+def _why_left_out(
+    item: Recorded, model: Model, layout: Layout, dtypes: Sequence[str], sparse: bool
+) -> str | None:  # fmt: skip
     """Why a row has no place under these roofs, or ``None`` where it has one."""
     row = item.row
     if row.scope != "attention":
         return "of whole paths, which have no one place on a roofline"
+    if sparse:
+        return "of dense attention (without --sparse they are drawn)"
     if item.model.mla != model.mla:
         return f"of another model than {model.name}"
     if row.cache != layout.name:

@@ -151,7 +151,7 @@ def _roof_label(scene: Scene, ridge: dict[str, Any]) -> str:
 
 def ceilings(ridge: dict[str, Any]) -> str:
     """``989.4 TFLOP/s, 3.35 TB/s``."""
-    return f"{fmt.tera(ridge['flop_per_s'])} TFLOP/s, {fmt.byte_rate(ridge['bytes_per_s'])}"
+    return f"{fmt.tera(ridge['flop_per_s'])} {fmt.rate_unit(ridge['dtype'])}, {fmt.byte_rate(ridge['bytes_per_s'])}"
 
 
 def _flat_text(scene: Scene, ridge: dict[str, Any]) -> str:
@@ -184,6 +184,10 @@ def _roof_sources(scene: Scene, ridge: dict[str, Any]) -> tuple[tuple[str, str],
         memory = roof["level"] == ridge["level"] and roof["value"] == ridge["bytes_per_s"]
         if own and (compute or memory):
             when = f" ({roof['date']})" if roof["date"] else ""
-            rate = f"{fmt.tera(roof['value'])} TFLOP/s" if compute else fmt.byte_rate(roof["value"])
+            rate = (
+                f"{fmt.tera(roof['value'])} {fmt.rate_unit(ridge['dtype'])}"
+                if compute
+                else fmt.byte_rate(roof["value"])
+            )
             found.append(("peak" if compute else roof["level"], f"{rate}, {roof['source'] or 'no source'}{when}"))
     return (("GPU", ridge["gpu"]), *found)

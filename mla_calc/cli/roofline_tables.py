@@ -44,7 +44,7 @@ def _gpus(results: Results) -> list[str]:
 def short_names(gpus: Sequence[str]) -> dict[str, str]:
     """What a GPU is called where there is little room: ``H100``, or its whole name without its vendor's."""
     plain = {gpu: gpu.removeprefix("NVIDIA ").removeprefix("AMD Instinct ").removeprefix("AMD ") for gpu in gpus}
-    words = {gpu: name.split()[0] for gpu, name in plain.items()}
+    words = {gpu: name.split()[0].rstrip(",;") for gpu, name in plain.items()}
     alone = len(set(words.values())) == len(words) and all(any(map(str.isdigit, word)) for word in words.values())
     return words if alone else plain
 
@@ -178,8 +178,15 @@ def _above(results: Results) -> list[Table]:
     if not above:
         return []
     above.sort(key=lambda entry: -entry[1]["roof_share"])
+    several = [
+        key
+        for key in ("gpu", "implementation")
+        if len({item[key] for item in results["points"] if item["kind"] == "measured"}) > 1
+    ]
+    names = short_names(_gpus(results))
     rows: list[Row] = [
         (
+            *(names[item["gpu"]] if key == "gpu" else Cell(f"points[{at}].{key}", "text") for key in several),
             Cell(f"points[{at}].heads"),
             Cell(f"points[{at}].batch"),
             Cell(f"points[{at}].queries"),
@@ -187,12 +194,14 @@ def _above(results: Results) -> list[Table]:
             Cell(f"points[{at}].roof_share", "percent"),
             Cell(f"points[{at}].cause", "text"),
         )
-        for at, _ in above[:MOST_ABOVE]
+        for at, item in above[:MOST_ABOVE]
     ]
     caption = f"above the roof: {fmt.counted(len(above), 'point')}" + (
         f", the highest {MOST_ABOVE}" if len(above) > MOST_ABOVE else ""
     )
-    return [Table(("heads", "batch", "queries", "context", "of roof", "likely cause"), tuple(rows), caption)]
+    whose = ("GPU" if key == "gpu" else "kernel" for key in several)
+    headers = (*whose, "heads", "batch", "queries", "context", "of roof", "likely cause")
+    return [Table(headers, tuple(rows), caption)]
 
 
 def sentence_of(results: Results) -> str:

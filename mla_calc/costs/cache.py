@@ -35,7 +35,10 @@ class Comparison:
     model: str
     layout: str
     bytes_per_token: int
+    indexer_layers: int
+    windowed_layers: int
     windowed_bytes_per_token: int
+    recurrent_layers: int
     per_rank_bytes_per_token: int
     cluster_bytes_per_token: int
     ratio: float
@@ -68,6 +71,8 @@ class CacheCost:
     """Added per token by the sliding-window layers while their window is not full."""
     windowed_per_rank_bytes_per_token: int
     window: int | None
+    recurrent_layers: int
+    """Linear-attention layers: a fixed state per request, which is not counted."""
     mtp_layers: int
     per_rank_bytes_per_token: int
     cluster_bytes_per_token: int
@@ -127,7 +132,7 @@ def cache_cost(
         **_latent_against_expanded(model.mla, layout, form, model.cached_layers + mtp_layers, tp),
         indexer_bytes_per_token=copy.indexer,
         indexer_layers=indexing_layers(model, mtp_layers),
-        windowed_layers=model.windowed.layers if model.windowed else 0,
+        **_layers_apart(model),
         windowed_bytes_per_token=copy.windowed,
         windowed_per_rank_bytes_per_token=rank.windowed,
         window=model.windowed.window if model.windowed else None,
@@ -169,6 +174,14 @@ def _latent_against_expanded(mla: MLA | None, layout: Layout, form: Form, layers
     return dict(zip(_LATENT_FIGURES, figures, strict=True))
 
 
+def _layers_apart(model: Model) -> dict[str, Any]:
+    """The layers whose bytes do not grow with the context."""
+    return {
+        "windowed_layers": model.windowed.layers if model.windowed else 0,
+        "recurrent_layers": model.recurrent.layers if model.recurrent else 0,
+    }
+
+
 def _compare(model: Model, form: Form, copy_bytes: int, other: Model, layout: Layout, tp: int) -> Comparison:
     copy = token_bytes(other, layout)
     rank = token_bytes(other, layout, tp=tp)
@@ -179,6 +192,8 @@ def _compare(model: Model, form: Form, copy_bytes: int, other: Model, layout: La
         model=other.name,
         layout=layout.name,
         bytes_per_token=copy.growing,
+        indexer_layers=indexing_layers(other),
+        **_layers_apart(other),
         windowed_bytes_per_token=copy.windowed,
         per_rank_bytes_per_token=rank.growing,
         cluster_bytes_per_token=rank.growing * tp,

@@ -21,7 +21,7 @@ class TokenAtTp:
     per_rank_bytes_per_token: int
     cluster_bytes_per_token: int
     ratio: float = 1.0
-    """``bytes_per_token`` over those of the first model: of its latent, where it has one."""
+    """``bytes_per_token`` over those of the first model: of its latent form, where it has one."""
 
 
 def tokens_by_tp(model: str, costs: Iterable[CacheCost]) -> tuple[TokenAtTp, ...]:
@@ -41,10 +41,15 @@ def _with_ratios(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:
     return (replace(token, ratio=token.bytes_per_token / base) for token in tokens)
 
 
+def _named(model: str, form: str, cost: CacheCost) -> str:
+    """The model and the form, and what is cached beside it in either form."""
+    return f"{model}, {form}{' and indexer keys' if cost.indexer_layers else ''}"
+
+
 def _at(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:
     other = _other_form(model, cost)
     yield TokenAtTp(
-        name=f"{model}, {cost.cache_form}" if other else model,
+        name=_named(model, cost.cache_form, cost) if other else model,
         cached=True,
         tp=cost.tp,
         bytes_per_token=cost.bytes_per_token,
@@ -67,9 +72,10 @@ def _at(model: str, cost: CacheCost) -> Iterator[TokenAtTp]:
 def _other_form(model: str, cost: CacheCost) -> TokenAtTp | None:
     """The expanded keys and values in bf16, whose heads TP shards, or the latent, which stands on every rank.
 
-    Without indexer keys. ``None`` for a model without a latent.
+    Indexer keys stand on every rank beside both, so that forms differ by what is expanded alone. ``None`` for a model
+    without a latent.
     """
-    latent, expanded = cost.latent_bytes_per_token, cost.expanded_bytes_per_token
+    latent, expanded, keys = cost.latent_bytes_per_token, cost.expanded_bytes_per_token, cost.indexer_bytes_per_token
     if latent is None or expanded is None:
         return None
     if cost.cache_form == "expanded":
@@ -77,10 +83,10 @@ def _other_form(model: str, cost: CacheCost) -> TokenAtTp | None:
     else:
         form, copy, rank, cluster = "expanded", expanded, expanded // cost.tp, expanded
     return TokenAtTp(
-        name=f"{model}, {form}",
+        name=_named(model, form, cost),
         cached=False,
         tp=cost.tp,
-        bytes_per_token=copy,
-        per_rank_bytes_per_token=rank,
-        cluster_bytes_per_token=cluster,
+        bytes_per_token=copy + keys,
+        per_rank_bytes_per_token=rank + keys,
+        cluster_bytes_per_token=cluster + keys * cost.tp,
     )

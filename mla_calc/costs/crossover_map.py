@@ -51,6 +51,12 @@ class MapBoundary:
     """``None`` too without a GPU."""
 
 
+def map_size(contexts: Sequence[int], tps: Sequence[int], batches: Sequence[int]) -> int:
+    """How many cells such a map has."""
+    one: int = sum(queries <= context for context in contexts for queries in MAP_QUERIES)
+    return one * len(tps) * len(batches)
+
+
 def crossover_map(
     setting: Setting, contexts: Sequence[int], tps: Sequence[int], batches: Sequence[int]
 ) -> list[MapCell]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from ..hardware.gpu import GPU
 from ..models.attention import Model
 from .batch import Resolution, Rung
@@ -155,9 +155,15 @@ def _where(gpu: GPU | None, compute_capability: str | None, platform: str | None
         raise InputError(f"no ladder of vLLM was read for {platform}; there are cuda and rocm")
     if platform == "rocm":
         return platform, None
-    major, dot, minor = (compute_capability or "").partition(".")
+    if compute_capability is None:
+        raise InputError(
+            "vLLM chooses a backend by the GPU's compute capability; "
+            + (f"that of {gpu.name} is not known" if gpu is not None else "none is given"),
+            "write compute_capability into a GPU file of your own; backends and dispatch take --cc 9.0 instead",
+        )
+    major, dot, minor = compute_capability.partition(".")
     if not ((major + minor).isascii() and major.isdigit() and (minor.isdigit() or not dot)):
-        raise InputError(f"{compute_capability or 'no value'} is no compute capability; write it as 9.0")
+        raise InputError(f"{shown(compute_capability)} is no compute capability; write it as 9.0")
     return platform, (int(major), int(minor or 0))
 
 

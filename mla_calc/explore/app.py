@@ -17,8 +17,9 @@ from ..errors import InputError, shown
 from .frame import Frame
 from .keys import BINDINGS, keys_sheet
 from .knobs import KNOBS, Knob
+from .knobs import shown as shown_value
 from .sheet_view import SheetView
-from .state import State, commands, count_of
+from .state import State, commands, count_of, width_of
 from .tabs import TITLES, PanelTab
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Explorer(Frame):
         """Set once the screen has been drawn: until then there are no numbers."""
         self._light, self._alone = light, alone
         self._saving, self._leaving = 0, False
+        self._early: list[Callable[[], object]] = []
+        """What keys asked for before there were numbers, in their order."""
         self._presets = ExitStack()
 
     def on_mount(self) -> None:
@@ -58,10 +61,24 @@ class Explorer(Frame):
 
         self.answers = Answers()
         self.show()
+        self.call_after_refresh(self._catch_up)
         if self._alone:
             # what was loaded stays: to look through it again for garbage takes a tenth of a second, amid a key press
             gc.freeze()
             gc.enable()
+
+    def _once_there(self, do: Callable[[], object]) -> None:
+        """Do what takes numbers: now, or as soon as they are on the screen."""
+        if self.answers is None or self._early:
+            self._early.append(do)
+        else:
+            do()
+
+    def _catch_up(self) -> None:
+        """Do what was asked for before the numbers were there."""
+        while self._early:
+            self._early[0]()
+            del self._early[0]
 
     def on_unmount(self) -> None:
         """Forget the presets."""
@@ -176,9 +193,9 @@ class Explorer(Frame):
 
         def chosen(value: str | None) -> None:
             if value is not None:
-                self.change(self.state.at(**{name: value}))
+                self.change(self.state.at(**{name: width_of(value) if name == "weight_bytes" else value}))
 
-        self.push_screen(Choosing(label_of(name), choices(name), str(getattr(self.state, name))), chosen)
+        self.push_screen(Choosing(label_of(name), choices(name), shown_value(self.state, name)), chosen)
 
     def on_panel_tab_chosen(self, event: PanelTab.Chosen) -> None:
         """Go to the panel whose name was clicked."""
@@ -206,12 +223,19 @@ class Explorer(Frame):
 
     def action_explain(self) -> None:
         """How the selected number comes about; of the roofline, every number of its own. Beside the screen."""
-        if self.answers is None:
-            return
+        explain = partial(self._explain_of, self.state, self.active)
         view = self.view(self.active)
+        # a panel that was gone to by the key before has no numbers to select until it is laid out
+        laid_out = not isinstance(view, SheetView) or view.sheet is not None
+        self._once_there(explain if laid_out else partial(self.call_after_refresh, explain))
+
+    def _explain_of(self, state: State, name: str) -> None:
+        if state != self.state:
+            return  # a key has asked for another since
+        view = self.view(name)
         spot = view.selected if isinstance(view, SheetView) else None
-        asked = (self.state, self.active, spot.path if spot else None)
         self.say("explaining ...")
+        asked = (state, name, spot.path if spot else None)
         self.run_worker(partial(self._explain, *asked), thread=True, group="explain", exclusive=True)
 
     def _explain(self, state: State, name: str, path: str | None) -> None:
@@ -251,10 +275,12 @@ class Explorer(Frame):
 
     def action_save(self) -> None:
         """Write the numbers and the figure; it takes a moment, so beside the screen."""
-        if self.answers is not None:
-            self.say("saving ...")
-            self._saving += 1
-            self.run_worker(partial(self._save, self.state), thread=True, group="save")
+        self._saving += 1  # from now on: leaving waits for it
+        self._once_there(partial(self._save_beside, self.state))
+
+    def _save_beside(self, state: State) -> None:
+        self.say("saving ...")
+        self.run_worker(partial(self._save, state), thread=True, group="save")
 
     def _save(self, state: State) -> None:
         from .saving import save

@@ -12,12 +12,16 @@ from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
 
+from .cells import folded
+
 if TYPE_CHECKING:
     from ..report.record import Report
     from .answers import Wrong
 
 LEAST_HEIGHT = 17
 """Lines of a chart; what is left below it goes to the sentence, or to where the ridge is reached alone."""
+ONE_INTENSITY = "one intensity for all"
+"""How the roofline says of an axis that nothing moves along it."""
 NO_CHART = "no chart: plotext is not installed, or was built for another system"
 
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
@@ -72,7 +76,7 @@ class ChartView(Widget):
         from ..report.drawing.text import chart_text
 
         assert self.found.chart
-        texts = (self.found.sentence, ridge_line(self.found.results))
+        texts = (f"{self.found.sentence} {undrawn(self.found)}".rstrip(), *short_lines(self.found))
         fitting = (lines for text in texts if height - len(lines := _wrapped(text, width)) >= LEAST_HEIGHT)
         below = next(fitting, [])
         room = height - len(below)
@@ -92,6 +96,49 @@ def ridge_line(results: Any) -> str:
     if not found:
         return "There is no one number of heads x queries at which the ridge is reached."
     return f"Ridge at heads x queries = {', '.join(found)}"
+
+
+def undrawn(report: Report) -> str:
+    """Which trajectories the chart leaves out because they go nowhere, and why; empty where it has them all."""
+    by_note: dict[str, list[str]] = {}
+    for item in _left_out(report):
+        by_note.setdefault(item["ridge_crossing_note"], []).append(item["path"])
+    axis = _axis(report)
+    return " ".join(
+        f"Not drawn: {' and '.join(paths)} attention over {axis} ({note})." for note, paths in by_note.items()
+    )
+
+
+def short_lines(report: Report) -> tuple[str, ...]:
+    """What can stand in a line of 80 columns in place of the sentence, what says more first."""
+    ridge = ridge_line(report.results)
+    left_out, every = _left_out(report), _followed(report)
+    if not left_out or len(left_out) < len(every):
+        return (ridge,)
+    level = all(item["ridge_crossing_note"].endswith(ONE_INTENSITY) for item in left_out)
+    none = f"No line over {_axis(report)}: {ONE_INTENSITY if level else 'the intensity hardly moves'}."
+    return (f"{none} {ridge}", f"{none} {ridge.partition(' by ')[0]}", none)
+
+
+def _followed(report: Report) -> list[tuple[int, dict[str, Any]]]:
+    """The trajectories of attention, with their places in the results."""
+    results: Any = report.results
+    return [(at, item) for at, item in enumerate(results["trajectories"]) if item["kernel"] == "attention"]
+
+
+def _left_out(report: Report) -> list[dict[str, Any]]:
+    from ..report.chart import Line
+
+    assert report.chart
+    marks = (mark for panel in report.chart.panels for mark in panel.marks)
+    drawn = {mark.rows.path for mark in marks if isinstance(mark, Line)}
+    return [item for at, item in _followed(report) if f"trajectories[{at}].course" not in drawn]
+
+
+def _axis(report: Report) -> str:
+    """The one axis that an explorer's roofline follows."""
+    inputs: Any = report.inputs
+    return "TP" if inputs["over"] == ["tp"] else str(inputs["over"][0])
 
 
 def segments_of(line: str, base: Style) -> list[Segment]:
@@ -117,6 +164,4 @@ def _bold(text: str, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, max(width, 20))
+    return folded(text, max(width, 20))

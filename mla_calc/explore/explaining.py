@@ -20,7 +20,7 @@ def explanation_of(report: Report, path: str | None, width: int) -> Sheet:
     if path and not found:
         value = lookup(report.results, path)
         add_text(sheet, f"{path} = {_value(value)}", width, "title")
-        add_text(sheet, f"{_whence(report, path)}: no formula of its own is recorded.", width, "plain")
+        add_text(sheet, _whence(report, path), width, "plain")
     if every and path and not found:
         sheet.lines.append(("", "plain"))
         add_text(sheet, "Explained here: " + ", ".join(item["key"] for item in every), width, "note")
@@ -44,11 +44,24 @@ def _value(value: Any) -> str:
     return fmt.number(value) if isinstance(value, int | float) else fmt.shown(value, "text")
 
 
+SETTING = "A setting of this row, not a result."
+TOLD = {
+    **dict.fromkeys(("tp", "batch", "context", "queries", "prefix", "heads"), SETTING),
+    "threshold": "A constant of the engine, read in its source (docs/dispatch.md).",
+    "memory_bytes": "What the driver reports of the GPU, by its preset.",
+    "reserve_bytes": "What `capacity --reserve` keeps free: 10% of the memory unless told otherwise.",
+    "workspace_bytes": "What chunked prefill keeps, by the engine's rule: `workspace --explain` derives it.",
+    "first_queries_naive_wins": "The first number of queries at which the naive path's estimate is the lower one.",
+    "naive_wins_to_end_from": "The number of queries from which the naive path's estimate stays the lower one.",
+}
+"""Of figures that have no formula, by the end of their path: what they are."""
+
+
 def _whence(report: Report, path: str) -> str:
-    """What kind of number it is, by the end of its path."""
+    """What a number without a formula is."""
     name = path.rpartition(".")[2]
     if name.endswith("estimate_s"):
-        return "An estimate by the constants that were measured on this GPU (docs/validate.md)"
-    if "measured" in path:
-        return "A measurement"
-    return f"A figure of `{report.command}`"
+        return "An estimate by the constants that were measured on this GPU (docs/validate.md)."
+    if "measured" in path and name not in ("tp", "batch", "context", "heads"):
+        return "A measurement: the median of a run, or its 10th and 90th percentile (docs/validate.md)."
+    return TOLD.get(name) or f"A figure of `{report.command}`: no formula of its own is recorded."

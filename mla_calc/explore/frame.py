@@ -18,7 +18,7 @@ LEAST = (80, 24)
 """Columns and lines that the screen needs."""
 WIDE = (160, 40)
 """Columns and lines from which on all panels are shown at once."""
-ONE_LINE = 196
+ONE_LINE = 200
 """Columns from which on all knobs stand on one line."""
 COLUMNS = (("roofline", "cache", "capacity"), ("kernels", "crossover", "engines"))
 """Panels from top to bottom, where all are shown."""

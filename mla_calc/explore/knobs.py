@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from .ahead import passed_on
-from .state import COUNTS, SWITCHES, TYPED, State, short
+from .cells import ending, placed
+from .state import COUNTS, OWN, SWITCHES, TYPED, State, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Kind:
 
 
 KNOBS = (
-    Kind("model", "Model", "m", 18, "the model, of those with a latent"),
+    Kind("model", "Model", "m", 16, "the model, of those with a latent"),
     Kind("gpu", "GPU", "g", 29, "the GPU, of those with a peak for the dtype"),
     Kind("tp", "TP", "t", 4, "tensor-parallel ranks that divide the heads"),
     Kind("dp", "DP", "d", 4, "data-parallel groups, doubled or halved"),
@@ -37,9 +38,14 @@ KNOBS = (
     Kind("mma_dtype", "MMA", "a", 4, "dtype of the products' operands: whose peak is the roof"),
     Kind("sparse", "Sparse", "p", 3, "sparse attention (DSA), for a model with an indexer"),
     Kind("over", "Over", "o", 7, "what the roofline's trajectories go over"),
+    Kind("weight_bytes", "Wts", "w", 4, "bytes of a weight; auto: in Capacity the checkpoint's, else 2"),
 )
 """In the order of the screen; a key is a letter of its label, which is underlined there."""
-ROWS = (("model", "gpu"), ("tp", "dp", "batch", "context", "queries"), ("dtype", "mma_dtype", "sparse", "over"))
+ROWS = (
+    ("model", "gpu"),
+    ("tp", "dp", "batch", "context", "queries"),
+    ("dtype", "mma_dtype", "sparse", "over", "weight_bytes"),
+)
 """Which knobs share a line of a narrow screen."""
 
 BACK, ON = "‹", "›"
@@ -53,7 +59,9 @@ CLEARING = ("delete", "ctrl+u", "ctrl+w")
 
 def shown(state: State, name: str) -> str:
     """A knob's value as it is shown."""
-    value: str | int | bool = getattr(state, name)
+    value: str | int | bool | None = getattr(state, name)
+    if value is None:
+        return OWN
     if isinstance(value, bool):
         return "on" if value else "off"
     return short(value) if isinstance(value, int) else value
@@ -131,9 +139,11 @@ class Knob(Widget, can_focus=True):
         if self.typing is not None:
             entry = (self.typing + "_")[-width:]
             return Text.assemble(label, " ", BACK, (entry.ljust(width), "reverse"), ON)
-        value = self.value if len(self.value) <= width else "~" + self.value[1 - width :]
+        value = ending(self.value, width)
         style = "reverse bold" if self.has_focus else "bold"
-        return Text.assemble(label, " ", BACK, (value.center(width) if self.counts else value.ljust(width), style), ON)
+        return Text.assemble(
+            label, " ", BACK, (value.center(width) if self.counts else placed(value, width), style), ON
+        )
 
     def action_move(self, step: int) -> None:
         """Ask for the next or the previous value."""

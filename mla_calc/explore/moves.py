@@ -16,7 +16,7 @@ from ..hardware.load import load_gpu
 from ..models.load import load_model
 from ..report import format as fmt
 from .presets import preset_names
-from .state import AXES, COUNTS, MMA_DTYPES, State, refusal
+from .state import AXES, COUNTS, MMA_DTYPES, OWN, WEIGHT_BYTES, State, refusal, width_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Moved:
 
 def choices(knob: str) -> tuple[str, ...]:
     """Every value of a knob that has a list of them."""
-    own = {"mma_dtype": MMA_DTYPES, "over": AXES}
+    own = {"mma_dtype": MMA_DTYPES, "over": AXES, "weight_bytes": (OWN, *WEIGHT_BYTES)}
     return own[knob] if knob in own else preset_names(knob)
 
 
@@ -78,11 +78,13 @@ def moved(state: State, knob: str, step: int) -> Moved:
     raise InputError(skipped[-1] if skipped else f"{knob.replace('_', ' ')} is at its {end} value")
 
 
-def _values(state: State, knob: str, step: int) -> Iterator[str | int | bool]:
+def _values(state: State, knob: str, step: int) -> Iterator[str | int | bool | None]:
     """What comes after the knob's value, in the order in which it is tried."""
     now = getattr(state, knob)
     if isinstance(now, bool):
         yield not now
+    elif knob == "weight_bytes":
+        yield from map(width_of, _listed(now or OWN, choices(knob), step))
     elif knob == "tp":
         yield from _degrees(state, step)
     elif isinstance(now, int):

@@ -13,6 +13,9 @@ from .state import State
 Found = Report | Wrong
 FEW_ROWS = 32
 """Requests up to which the engines answer at once."""
+DECODE = "total_decode_bound_s"
+STARTED_WITH = ("--max-model-len", "--cache-budget")
+"""Options of ``explore`` that no knob sets."""
 ENGINES = {"vLLM": "dispatch-vllm", "SGLang": "dispatch-sglang"}
 """The engines by name, and the answer that each gives."""
 
@@ -24,11 +27,11 @@ class Panel:
     name: str
     title: str
     asks: tuple[str, ...]
-    made: Callable[[tuple[Found, ...]], Found]
+    made: Callable[[State, tuple[Found, ...]], Found]
 
     def found(self, answers: Answers, state: State, explain: bool = False) -> Found:
         """What the panel shows of ``state``."""
-        return self.made(tuple(answers.answer(state, name, explain) for name in self.asks))
+        return self.made(state, tuple(answers.answer(state, name, explain) for name in self.asks))
 
     def at_once(self, answers: Answers, state: State) -> bool:
         """Whether that takes no longer than a key press may: engines price every row of a batch."""
@@ -36,17 +39,49 @@ class Panel:
         return few or all(answers.known(state, name) for name in self.asks)
 
 
-def _as_it_is(found: tuple[Found, ...]) -> Found:
+def _as_it_is(_: State, found: tuple[Found, ...]) -> Found:
     return found[0]
 
 
-def _kernels_first(found: tuple[Found, ...]) -> Found:
+def _kernels_first(_: State, found: tuple[Found, ...]) -> Found:
     """The kernels of both paths before the figures per pair: they are what changes."""
     report = found[0]
     return report if isinstance(report, Wrong) else replace(report, tables=report.tables[::-1])
 
 
-def _engines(found: tuple[Found, ...]) -> Found:
+def _capacity(state: State, found: tuple[Found, ...]) -> Found:
+    """What fits; the decode bound named for what it is, and of what is missing how it is given here."""
+    report = found[0]
+    if isinstance(report, Wrong):
+        return _with_way(report)
+    if not state.sparse:
+        return report
+    return replace(report, tables=tuple(_dense_named(table) for table in report.tables))
+
+
+def _with_way(wrong: Wrong) -> Wrong:
+    """A refusal that asks for an option, with where that is in the explorer."""
+    text = f"{wrong.message} {wrong.hint or ''}"
+    asked = [option for option in STARTED_WITH if option in text]
+    ways = ["Here w sets --weight-bytes."] if "--weight-bytes" in text else []
+    if asked:
+        ways.append(f"{' and '.join(asked)} is an option at the start: q quits and prints the line to put it in.")
+    hint = f"{wrong.hint}. " if wrong.hint and ways else wrong.hint or ""
+    return Wrong(wrong.message, hint + " ".join(ways) or None)
+
+
+def _dense_named(table: Table) -> Table:
+    """The table with the bound, which ``capacity`` has of dense attention alone, named so."""
+    rows = tuple(
+        (f"{row[0]} (dense attention)", *row[1:])
+        if any(isinstance(cell, Cell) and cell.path == DECODE for cell in row)
+        else row
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
+
+
+def _engines(_: State, found: tuple[Found, ...]) -> Found:
     """What both engines do with the batch, side by side; what one of them cannot answer is a note."""
     reports = {name: report for name, report in zip(ENGINES, found, strict=True) if isinstance(report, Report)}
     wrong = [(name, each) for name, each in zip(ENGINES, found, strict=True) if isinstance(each, Wrong)]
@@ -54,7 +89,7 @@ def _engines(found: tuple[Found, ...]) -> Found:
         return _refused(wrong)
     first = next(iter(reports.values()))
     return Report(
-        command="explore",
+        command="dispatch",
         title=first.title,
         inputs={name: report.inputs for name, report in reports.items()},
         results={name: report.results for name, report in reports.items()},
@@ -141,7 +176,7 @@ PANELS = (
     Panel("roofline", "Roofline", ("roofline",), _as_it_is),
     Panel("kernels", "Kernels", ("flops",), _kernels_first),
     Panel("cache", "Cache", ("cache",), _as_it_is),
-    Panel("capacity", "Capacity", ("capacity",), _as_it_is),
+    Panel("capacity", "Capacity", ("capacity",), _capacity),
     Panel("crossover", "Crossover", ("crossover",), _as_it_is),
     Panel("engines", "Engines", tuple(ENGINES.values()), _engines),
 )

@@ -5,14 +5,16 @@ Cells, formats and alignment are those of a report on a terminal (:mod:`mla_calc
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rich.cells import cell_len
+
 from ..report.record import Cell, Report, Table
 from ..report.render import cells, numeric_columns
 from .answers import Wrong
+from .cells import folded, placed
 
 Role = Literal["plain", "title", "caption", "header", "note", "wrong"]
 GAP = 2
@@ -40,7 +42,7 @@ class Sheet:
     @property
     def width(self) -> int:
         """Columns of the longest line."""
-        return max((len(text) for text, _ in self.lines), default=0)
+        return max((cell_len(text) for text, _ in self.lines), default=0)
 
 
 def sheet_of(found: Report | Wrong, width: int) -> Sheet:
@@ -68,7 +70,7 @@ def add_text(sheet: Sheet, text: str, width: int, role: Role, indent: int = 0) -
 
 
 def _folded(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, LEAST_TEXT), break_on_hyphens=False) or [""]
+    return folded(text, max(width, LEAST_TEXT)) or [""]
 
 
 def _add_table(sheet: Sheet, table: Table, report: Report, width: int) -> None:
@@ -83,15 +85,15 @@ def _add_table(sheet: Sheet, table: Table, report: Report, width: int) -> None:
     for entries, row in zip(table.rows, shown, strict=True):
         for index, (entry, text) in enumerate(zip(entries, row, strict=True)):
             if isinstance(entry, Cell):
-                end = starts[index] + (widths[index] if index in numeric else min(len(text), widths[index]))
-                start = end - len(text) if index in numeric else starts[index]
+                end = starts[index] + (widths[index] if index in numeric else min(cell_len(text), widths[index]))
+                start = end - cell_len(text) if index in numeric else starts[index]
                 sheet.spots.append(Spot(len(sheet.lines), start, end, entry.path))
         sheet.lines += [(line, "plain") for line in _lines(row, widths, numeric)]
 
 
 def _widths(table: Table, shown: Sequence[Sequence[str]], numeric: set[int], width: int) -> list[int]:
     """Every column's width; those of text give way where the table is wider than ``width``."""
-    widths = [max(map(len, column)) for column in zip(table.headers, *shown, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(table.headers, *shown, strict=True)]
     over = sum(widths) + GAP * (len(widths) - 1) - width
     for index in sorted(set(range(len(widths))) - numeric, key=lambda index: -widths[index]):
         given = max(0, min(over, widths[index] - LEAST_TEXT))
@@ -105,14 +107,10 @@ def _lines(row: Sequence[str], widths: Sequence[int], numeric: set[int]) -> Iter
     columns = [[text] if index in numeric else _folded(text, widths[index]) for index, text in enumerate(row)]
     for number in range(max(map(len, columns))):
         parts: Iterable[str] = (
-            _placed(column[number] if number < len(column) else "", widths[index], index in numeric)
+            placed(column[number] if number < len(column) else "", widths[index], index in numeric)
             for index, column in enumerate(columns)
         )
         yield (" " * GAP).join(parts).rstrip()
-
-
-def _placed(text: str, width: int, right: bool) -> str:
-    return text.rjust(width) if right else text.ljust(width)
 
 
 def add_rows(sheet: Sheet, caption: str, rows: Sequence[tuple[str, str]], width: int) -> None:

@@ -56,6 +56,8 @@ class SheetView(ScrollView, can_focus=True):
         self.sheet: Sheet | None = None
         self.selected: Spot | None = None
         self._folded: tuple[Report | Wrong | None, int] = (None, 0)
+        self._early: list[tuple[int, int]] = []
+        """Ways that were pressed before there was a sheet to go in."""
 
     def tell(self, found: Report | Wrong) -> None:
         """Show a report, the same number selected where it has one at the same place of the results."""
@@ -75,6 +77,9 @@ class SheetView(ScrollView, can_focus=True):
         self.virtual_size = Size(self.sheet.width, len(self.sheet.lines))
         self.selected = self._again(self.sheet.spots)
         self.refresh()
+        early, self._early = self._early, []
+        for way in early:
+            self.action_point(*way)
 
     def _again(self, spots: list[Spot]) -> Spot | None:
         """The spot of what was selected before, or the first of all."""
@@ -102,14 +107,17 @@ class SheetView(ScrollView, can_focus=True):
         at = self.selected
         if at is None or at.line != line or not self.has_focus:
             return [Segment(text, style)]
-        cursor = style + Style(reverse=True)
-        parts = ((text[: at.start], style), (text[at.start : at.end], cursor), (text[at.end :], style))
-        return [Segment(part, its) for part, its in parts if part]
+        whole = Strip([Segment(text, style)])
+        parts = whole.divide((at.start, at.end, whole.cell_length))
+        looks = (style, style + Style(reverse=True), style)
+        return [Segment(each.text, look) for part, look in zip(parts, looks, strict=False) for each in part]
 
     def action_point(self, down: int, right: int) -> None:
         """Select the nearest number that way, or scroll where there is none."""
-        spots = self.sheet.spots if self.sheet else []
-        at = self.selected
+        if self.sheet is None:
+            self._early.append((down, right))
+            return
+        spots, at = self.sheet.spots, self.selected
         if at is None:
             self.scroll_relative(y=down, x=right * 4, animate=False)
             return

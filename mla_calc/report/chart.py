@@ -82,7 +82,8 @@ class Line:
 class Points:
     """A point for each record; ``area``: key of a share from 0 to 1 that its area is proportional to.
 
-    ``key``: its colour in the key, where its own tells something else.
+    ``key``: its colour in the key, where its own tells something else. ``rank``: of what falls into one cell of a
+    terminal the highest is seen; of rank 2 each point is, however many they are.
     """
 
     rows: Rows
@@ -95,6 +96,7 @@ class Points:
     kind: str = "text"
     shown: tuple[Shown, ...] = ()
     key: Colour | None = None
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)

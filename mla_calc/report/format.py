@@ -164,3 +164,9 @@ def _scaled(value: float, step: int, units: tuple[str, ...]) -> tuple[float, str
     while abs(value) >= step and power < len(units) - 1:
         value, power = value / step, power + 1
     return value, units[power]
+
+
+def rate_unit(*dtypes: str) -> str:
+    """What peaks of products of these dtypes are in: ``TFLOP/s``; ``TOP/s`` of integers; both where they differ."""
+    units = {"TOP/s" if dtype.startswith("int") else "TFLOP/s" for dtype in dtypes}
+    return ", ".join(sorted(units))

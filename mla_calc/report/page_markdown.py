@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import quote
 
 from .explain import explained
 from .markdown_text import code, inline, text
@@ -71,7 +73,7 @@ def _part(part: Part, head: list[str], stem: str | None) -> list[str]:
     if report is not None and part.tables:
         found += [*map(text, head), *_tables(report), text(report.sentence)]
     if part.chart is not None and stem is not None:
-        found.append(f"![{inline(part.chart.title)}]({figure_name(stem, part).replace(' ', '%20')})")
+        found.append(f"![{inline(part.chart.title)}]({quote(os.fsencode(figure_name(stem, part)))})")
     if part.reason:
         found.append(f"> **Left out:** {inline(part.reason)}")
     if part.command:

@@ -114,7 +114,7 @@ def _print_chart(report: Report, console: Console, unicode: bool, fitted: bool) 
     room = max(LEAST_CHART, height - below)
     try:
         for panel in range(len(chart.panels)):
-            text = chart_text(chart, results, width, room, colour, panel, ascii_only=not unicode)
+            text = chart_text(chart, results, width, room, colour, panel, ascii_only=not unicode, whole_key=True)
             if panel:
                 console.print()
             console.print(Text.from_ansi(text), soft_wrap=True)

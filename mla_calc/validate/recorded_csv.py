@@ -84,8 +84,17 @@ def _check_header(header: list[str], where: str, filled: frozenset[str]) -> None
         if name in header or name in filled:
             continue
         option = FILLED_BY.get(name)
-        hint = f"{option} fills it for every row" if option else nearest(name, [other for other in header if other])
-        raise InputError(f"{where}: has no column {name!r}; {', '.join(REQUIRED)} are needed", hint)
+        hint = f"{option} fills it for every row" if option else _hint(name, header)
+        needed = ", ".join(column for column in REQUIRED if column not in filled)
+        raise InputError(f"{where}: has no column {name!r}; {needed} are needed", hint)
+
+
+def _hint(name: str, header: list[str]) -> str | None:
+    """A column that may be meant. One of times in another unit is none: a new name would change what they say."""
+    times = [other for other in header if "time" in other or "latency" in other]
+    if name == "time_us" and times:
+        return f"times are in us: is {shown(times[0])} in another unit, its numbers have to be converted too"
+    return nearest(name, [other for other in header if other])
 
 
 def _lines(reader: Iterator[list[str]], header: list[str], source: str) -> Iterator[Line]:

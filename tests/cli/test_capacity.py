@@ -124,6 +124,8 @@ def test_gpus_needed_is_the_inverse(cli: Any) -> None:
         ("--gpu h200 --reserve 110%", "100%"),
         ("--gpu h200 --reserve x%", "10%"),
         ("--gpu h200 --reserve %", "10%"),
+        ("--gpu h200 --reserve 0", "a share such as 10% or a size such as 8GiB"),
+        ("--gpu h200 --reserve 8Gi", "a share such as 10% or a size such as 8GiB"),
         ("--gpu h200 --reserve 200GiB", "more than"),
         ("--gpu h200 --search", "--gpus"),
         ("--gpu h200 --for-requests 4", "--for-context"),

@@ -388,7 +388,7 @@ def test_a_boundary_above_the_map_is_said(cli: Run, monkeypatch: pytest.MonkeyPa
         ("crossover --model dsv3 --gpu h200", ""),
         (
             "crossover --model dsv3 --gpu h100 --context 128,256",
-            "above the map: engine absorbs up to 512: FLASH_ATTN_MLA",
+            "above the map: vLLM 0.33.0 absorbs up to 512: FLASH_ATTN_MLA",
         ),
         ("crossover --model dsv32 --gpu h200 --sparse --context 8k --tp 1,8", "TP 8, 1 request: "),
     ],
@@ -404,8 +404,132 @@ def test_what_the_map_does_not_show(line: str, told: str, cli: Run, monkeypatch:
 def test_thresholds_are_named_once_and_by_one_that_is_drawn(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     chart, results = drawing("crossover --model dsv3 --gpu h100 --context 128,256", cli, monkeypatch)
     named = [rule for rule in marks(chart, Rule) if rule.label]
-    assert [rule.label for rule in named] == ["engine absorbs up to"]
+    assert [rule.label for rule in named] == ["vLLM 0.33.0 absorbs up to"]
     assert (number_at(results, named[0].path) or 0) <= max(record["queries"] for record in results["map"]) == 256
+
+
+@pytest.mark.parametrize(
+    ("line", "lone"),
+    [
+        ("crossover --model dsv3 --gpu h100 --context 4k", True),
+        ("crossover --model dsv3 --gpu h100 --context 4k --tp 1,8", True),
+        ("crossover --model dsv3 --gpu h100 --context 4k,8k", False),
+    ],
+)
+def test_a_boundary_of_one_point_has_a_marker(line: str, lone: bool, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line through one point draws nothing; the markers of the two differ, since they are near each other."""
+    chart, results = drawing(line, cli, monkeypatch)
+    lines = marks(chart, Line)
+    assert [len(drawn(results, each)) for each in lines] == [1 if lone else 2] * len(lines)
+    assert {each.markers for each in lines} == {lone}
+    assert len({(each.look.marker, each.look.hollow) for each in lines}) == len(lines) / len(chart.panels) == 2
+
+
+def test_a_boundary_whose_neighbours_are_nowhere_has_a_marker(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three contexts, DSA at 32k and 64k is absorbed at every Q."""
+    chart, results = drawing(f"{SPARSE} --context 2k,32k,64k", cli, monkeypatch)
+    (bound,) = [line for line in marks(chart, Line) if line.y == "bound_queries"]
+    assert [record["bound_queries"] is None for record in results["map_boundary"]] == [False, True, True]
+    assert bound.markers
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("", "measured and estimated: naive as an engine runs it"),
+        ("--context 128k", ""),
+        ("--tp 128 --batch 4096 --context 1k:128k:x2", ""),
+        ("--tp 1,16", "measured and estimated: naive as an engine runs it"),
+    ],
+)
+def test_a_caption_speaks_of_what_is_drawn(more: str, told: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that was measured has one request, S up to 64k, and TP 1 to 8."""
+    chart, _ = drawing(f"{CROSSOVER} {more}", cli, monkeypatch)
+    labels = {line.label for line in marks(chart, Line)}
+    assert ({"measured", "by estimate"} <= labels) == bool(told)
+    assert ("as an engine runs it" in chart.caption) == bool(told)
+    assert told in chart.caption
+    assert ("bars: p10 to p90" in chart.caption) == ("measured" in labels)
+
+
+def test_a_line_above_the_map_is_in_the_caption_alone(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DSA at 8,192 keys, where both boundaries lie above 1,024 queries: neither is in the key."""
+    chart, results = drawing(f"{SPARSE} --context 8k", cli, monkeypatch)
+    (record,) = results["map_boundary"]
+    assert record["flop_queries"] > 2048
+    assert record["bound_queries"] > 2048
+    assert not marks(chart, Line)
+    assert f"above the map: naive takes less from Q {record['bound_queries']:,} at S 8,192" in chart.caption
+    assert f"above the map: by FLOPs, naive from Q {record['flop_queries']:,} at S 8,192" in chart.caption
+
+
+def test_thresholds_name_their_engine_once(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM 0.29 and 0.33 have the same for dense MLA."""
+    chart, _ = drawing(f"{CROSSOVER} --engine vllm@0.29,vllm@0.33", cli, monkeypatch)
+    rules = marks(chart, Rule)
+    assert [rule.label for rule in rules if rule.label] == ["vLLM 0.29.0, vLLM 0.33.0 absorb up to"]
+    assert [rule.text for rule in rules] == ["{}: FLASH_ATTN_MLA", "{}: FLASHMLA", "{}: TRITON_MLA"]
+
+
+def test_releases_that_differ_stay_apart(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FLASHINFER_MLA_SPARSE_SM90 and FLASH_ATTN_MLA_SPARSE_FA4 are new in 0.33; FlashMLA's depends on the GPU."""
+    chart, results = drawing(
+        "crossover --model dsv32 --sparse --engine vllm@0.29,vllm@0.33 --context 4k,8k", cli, monkeypatch
+    )
+    texts = {number_at(results, rule.path): rule.text for rule in marks(chart, Rule)}
+    new = "FLASHINFER_MLA_SPARSE_SM90 and 1 more (vLLM 0.33.0)"
+    assert texts == {
+        1024: f"{{}}: FLASHINFER_MLA_SPARSE and 2 more; {new}",
+        256: "{}: FLASH_ATTN_MLA_SPARSE and 1 more",
+    }
+
+
+def test_a_map_of_too_many_cells_is_refused_before_the_work(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sum over S from 1 to 2000 of the powers of two up to it and 1,024: 22,000 - 2,036 below S."""
+
+    def working(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("mla_calc.cli.crossover.flop_crossover", working)
+    answer = cli("crossover --model dsv3 --gpu h200 --context 1:2000:+1 --map")
+    assert answer.code == 2
+    assert "19,964 points asked for; one answer lists at most 10,000" in answer.err
+
+
+def test_the_map_as_tables(cli: Run) -> None:
+    """A row for every Q, a column for every S, a table for every TP: the cheaper path's factor, n where naive is."""
+    line = "crossover --model dsv3 --gpu h100 --context 512,4k --tp 1,8 --map"
+    text = cli(f"{line} --format markdown").out
+    cells = {
+        (cell["tp"], cell["queries"], cell["context"]): cell for cell in cli(f"{line} --format json").results["map"]
+    }
+    for tp in (1, 8):
+        _, _, after = text.partition(f"Map by bound: factor for absorbed, or for naive (n); TP {tp}, 1 request")
+        header, _, *rows = after.split("\n\n")[1].splitlines()
+        assert header == "| Q | S 512 | 4,096 |"
+        assert len(rows) == 11
+        for power, row in enumerate(rows):
+            queries, *factors = row.strip("| ").split(" | ")
+            assert queries == f"{2**power:,}"
+            for context, told in zip((512, 4096), factors, strict=True):
+                assert told == cheaper(cells.get((tp, 2**power, context)))
+
+
+def cheaper(cell: dict[str, Any] | None) -> str:
+    """By how much the path with the lesser bound is below the other one, in two digits."""
+    if cell is None:
+        return "-"
+    naive, absorbed = cell["naive_bound_s"], cell["absorbed_bound_s"]
+    ratio = max(naive, absorbed) / min(naive, absorbed)
+    return f"{'n ' * (naive < absorbed)}{float(f'{ratio:.2g}') if ratio < 10 else round(ratio):g}x"
+
+
+def test_a_map_fits_a_terminal(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = cli("crossover --model dsv3 --map").out
+    (header,) = [line for line in text.splitlines() if "S 1,024" in line]
+    assert header.split() == ["Q", "S", *(f"{2**power:,}" for power in range(10, 18))]
+    assert max(len(line) for line in text.partition("Map by FLOPs")[2].partition("\n\n")[0].splitlines()) <= 80
 
 
 @pytest.mark.parametrize("line", FIGURES)

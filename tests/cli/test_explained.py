@@ -9,7 +9,8 @@ import pytest
 
 LINES = {
     "flops --model dsv3 --gpu h200 --tp 8 -b 4": (
-        "absorbed.kernels[1].intensity_flop_per_byte", "bound_ratio", "absorbed.estimate_s", "absorbed.total_estimate_s",
+        "absorbed.kernels[1].intensity_flop_per_byte", "bound_ratio",
+        "absorbed.estimate_s", "absorbed.total_estimate_s",
     ),
     "flops --model dsv32 --gpu h200 --sparse -s 64k": ("absorbed.kernels[0].intensity_flop_per_byte", "bound_ratio"),
     "crossover --model dsv3 --gpu h200 --tp 8": (
@@ -31,6 +32,9 @@ LINES = {
     ),
     "dispatch --model dsv3 --gpu h200 --rows 300:20000 --threshold 512": (
         "batch.regret_s", "batch.total_regret_s", "rows[0].regret_s",
+    ),
+    "cache --model dsv3 --tp 8 --vs llama3-70b,dsv32,gemma-3-27b": (
+        "vs[0].per_rank_bytes_per_token", "vs[1].bytes_per_token", "vs[2].cluster_bytes_per_token",
     ),
     "dispatch --model dsv3 --cc 9.0 --rows 4x1:4096": ("batch.chosen_flop", "batch.chosen_bytes"),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -16,10 +17,11 @@ import pytest
 from mla_calc.cli.main import run
 from mla_calc.cli.report import page_of
 from mla_calc.data import preset_files
+from mla_calc.report.drawing.picture import figure_of
 from mla_calc.report.markdown_text import code, text
 from mla_calc.report.page import Page
 from mla_calc.report.page_html import inline_svg, to_html
-from mla_calc.report.page_markdown import to_markdown
+from mla_calc.report.page_markdown import to_markdown, write_markdown
 from tests.browser import IS_THERE, MISSING, chromium
 
 STEP = "--tp 8 -b 64 -s 32k --gpus 8"
@@ -51,7 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "mma_dtype": "bf16",
     "vs": None,
     "engine": None,
-    "chunk": "512",
+    "chunk": None,
     "sparse": False,
     "weight_bytes": None,
     "max_model_len": None,
@@ -251,6 +253,145 @@ def test_a_hundred_thousand_requests_are_one_kind_of_row() -> None:
     assert all(row is rows[0] for row in rows)
 
 
+def answers_of(found: Page, name: str) -> list[Any]:
+    section = found.section(name)
+    assert section is not None
+    return [part.report for part in section.parts if part.report is not None]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "batch", "groups", "group", "phrase"),
+    [
+        ({"gpus": "64"}, 256, 8, 32, "at TP 8, DP 8: 32 requests in each group"),
+        ({"dp": "3"}, 256, 3, 86, "at TP 8, DP 3: 86 requests in the fullest group"),
+        ({"dp": "8", "gpus": "64"}, 3, 8, 1, "at TP 8, DP 8: 1 request in the fullest group"),
+        ({"gpus": "8"}, 256, 1, 256, "at TP 8; cache in bf16"),
+    ],
+)
+def test_ranks_work_on_the_requests_of_their_group(
+    ranks: dict[str, str], batch: int, groups: int, group: int, phrase: str
+) -> None:
+    """The fullest of the groups; capacity has the whole batch, and its decode takes as long as the step does."""
+    found = page(model="dsv3", gpu="h200", tp="8", batch=str(batch), context="32k", **ranks)
+    assert phrase in found.subtitle
+    assert (found.inputs["dp"], found.inputs["group_batch"]) == (str(groups), str(group))
+    (cache,), (cost,), (roofline,) = (answers_of(found, name) for name in ("cache", "cost", "roofline"))
+    assert cache.results["per_rank_total_bytes"] == group * 32768 * 61 * 576 * 2
+    assert cost.inputs["batch"] == roofline.inputs["batch"] == group
+    assert [report.inputs["batch"] for report in answers_of(found, "crossover")[:2]] == [[group], [group]]
+    assert [len(report.results["rows"]) for report in answers_of(found, "dispatch")] == [group, 1, group, 1]
+    capacity = answers_of(found, "capacity")[0]
+    assert (capacity.results["batch"], capacity.results["dp"]) == (batch, groups)
+    assert cost.results["absorbed"]["total_bound_s"] == pytest.approx(capacity.results["total_decode_bound_s"])
+    about = f"For the fullest of {groups} DP groups: {group} of {batch} requests."
+    of_group = {section.name for section in found.sections if about in section.text}
+    assert of_group == ({"cache", "cost", "roofline", "crossover", "dispatch"} if groups > 1 else set())
+    labels = [figure.label for figure, _ in found.figures() if figure.section in ("cache", "cost", "crossover")]
+    assert [label for label in labels[1:] if ("of a group" in label) != (groups > 1)] == []
+    assert len(labels) >= 4
+
+
+def test_what_capacity_has_no_option_for_is_said_beside_it() -> None:
+    texts = {
+        name: section.text
+        for name, asked in (
+            ("as asked", {"batch": "8", "weight_bytes": "2"}),
+            ("other", {"sparse": True, "mma_dtype": "fp8", "queries": "2", "weight_bytes": "1"}),
+            ("sparse", {"sparse": True}),
+        )
+        for section in page(model="dsv3.2", gpu="h200", tp="8", **asked).sections
+        if section.name == "capacity"
+    }
+    assert "decode bound" not in texts["as asked"]
+    assert "not of the page's step but of dense attention: " in texts["sparse"]
+    assert "not of the page's step but of dense attention, one query to a request, products in bf16: " in texts["other"]
+
+
+def test_what_dispatch_has_no_option_for_is_said_beside_it() -> None:
+    texts = [page(model="dsv3", gpu="h200", weight_bytes=width).section("dispatch") for width in (None, "2", "1")]
+    assert ["Weights are of 2 bytes here" in found.text for found in texts if found] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"context": "512"}, "512 new tokens leave none before them in a context of 512"),
+        ({"context": "64"}, "512 new tokens leave none before them in a context of 64"),
+        ({"queries": "600"}, "512 new tokens are no more than the step's --queries 600"),
+    ],
+)
+def test_a_page_without_a_chunk_says_why(asked: dict[str, str], why: str, cli: Callable[..., Any]) -> None:
+    found = page(model="dsv3", gpu="h200", **asked)
+    section = found.section("dispatch")
+    assert section is not None
+    assert [part.text.rpartition(", ")[2] for part in section.parts] == ["the step", "the step", ""]
+    assert section.parts[-1].reason == f"no chunk of a prefill: {why}."
+    assert f"> **Left out:** no chunk of a prefill: {why}." in to_markdown(found)
+    assert f"<b>Left out:</b> no chunk of a prefill: {why.replace(chr(39), '&#x27;')}." in to_html(found)
+    again = found.command.removeprefix("mla-calc ")
+    assert "--chunk" not in again
+    assert cli(again, "--format", "json").code == 0
+
+
+def test_a_model_without_engines_rules_has_no_word_about_a_chunk() -> None:
+    section = page(model="llama3-8b", gpu="h200", context="512").section("dispatch")
+    assert section is not None
+    assert len(section.parts) == 1
+
+
+def test_bytes_per_weight_that_place_no_weights_leave_capacity_whole() -> None:
+    found = page(model="llama3-8b", gpu="h200", cache_budget="40GiB", weight_bytes="2", context="4096")
+    section = found.section("capacity")
+    assert section is not None
+    (report,) = answers_of(found, "capacity")
+    # 32 layers of 8 KV heads, keys and values 128 wide in bf16
+    assert report.results["unique_tokens"] == (40 << 30) // (32 * 8 * 2 * 128 * 2)
+    assert "--weight-bytes does not count" in section.text
+    placed = page(model="llama3-8b", gpu="h200", weight_bytes="4", context="4096").section("capacity")
+    assert placed is not None
+    assert "--weight-bytes 4" in placed.parts[0].command
+    assert "--weight-bytes" not in placed.text
+    latent = page(model="dsv3", gpu="h200", cache_budget="40GiB", weight_bytes="1").section("capacity")
+    assert latent is not None
+    assert "--weight-bytes 1" in latent.parts[0].command
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("4096", [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]),
+        ("20000", [1024, 2048, 4096, 8192, 20000, 32768, 65536, 131072]),
+        ("30000", [1024, 2048, 4096, 8192, 16384, 30000, 65536, 131072]),
+        ("1100", [1100, 2048, 4096, 8192, 16384, 32768, 65536, 131072]),
+        ("1m", [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 1048576]),
+    ],
+)
+def test_a_map_has_room_for_the_label_of_the_steps_context(context: str, expected: list[int]) -> None:
+    section = page(model="kimi-k2", gpu="tpu-v5p", tp="4", batch="4", context=context).section("crossover")
+    assert section is not None
+    part = section.parts[1]
+    assert part.report is not None
+    assert isinstance(part.report.results, dict)
+    assert sorted({cell["context"] for cell in part.report.results["map"]}) == expected
+    assert part.chart is not None
+    (axes,) = figure_of(part.chart, part.report.results, "slide").axes[:1]
+    labels = {label.get_text() for label in axes.get_xticklabels()}
+    assert f"{expected[-1] if context == '1m' else int(context):,}" in labels
+
+
+@pytest.mark.parametrize("stem", ["plan #2 (v1", "100%", "a[b]c", "x?y", "kv:2", "gr\u00f6\u00dfe"])
+def test_figures_are_found_whatever_the_page_is_called(stem: str, tmp_path: Path) -> None:
+    """A link of CommonMark ends at a space or an unmatched bracket, a URL's path at # or ?, and % begins a code."""
+    found = page(model="minicpm3-4b", gpu="h100")
+    write_markdown(found, tmp_path / f"{stem}.md")
+    links = re.findall(r"!\[[^\]]+\]\((.*)\)$", (tmp_path / f"{stem}.md").read_text(), re.MULTILINE)
+    assert len(links) == 4
+    for link in links:
+        assert re.fullmatch(r"[A-Za-z0-9._~%-]+", link)
+        path = urlsplit(link).path
+        assert (tmp_path / unquote(path)).is_file(), path
+
+
 def test_no_date_but_the_one_given(cli: Callable[..., Any]) -> None:
     line = "report --model minicpm3-4b --gpu h100 --format markdown"
     assert "2031-02-03" not in cli(line).out
@@ -435,6 +576,9 @@ def test_inline_svg_keeps_to_itself() -> None:
         ("--model dsv3 --gpu h100 --weight-bytes 3", "--weight-bytes '3'"),
         ("--model dsv3 --gpu h100 --cache-budget much", "--cache-budget"),
         ("--model dsv3 --gpu h100 --chunk 0", "--chunk"),
+        ("--model dsv3 --gpu h100 -s 512 --chunk 512", "--chunk 512 does not count here: 512 new tokens leave none"),
+        ("--model dsv3 --gpu h100 -s 512 --chunk 1k", "--chunk 1,024 does not count here"),
+        ("--model dsv3 --gpu h100 -q 8 --chunk 8", "--chunk 8 does not count here: 8 new tokens are no more than"),
         ("--model dsv3 --gpu h100 --date yesterday", "--date 'yesterday'"),
         ("--model dsv3 --gpu h100 --date 20261130", "--date '20261130'"),
         ("--model dsv3 --gpu h100 --date 2026-W01-1", "--date '2026-W01-1'"),

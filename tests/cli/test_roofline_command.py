@@ -337,6 +337,75 @@ def test_the_committed_run() -> None:
     assert {item["dtype"] for item in own} == {"bf16", None}
 
 
+def test_a_measured_roof_is_of_one_source() -> None:
+    report = answer("dsv3", gpu="h100,h200", measured=RUN)
+    measured = [item for item in results_of(report)["roofs"] if item["kind"] == "measured"]
+    ceilings = json.loads(RUN.read_text())["ceilings"]
+    assert {item["source"][:4] for item in measured if item["gpu"].startswith("NVIDIA H200")} == {"run "}
+    assert not any(item["source"].startswith("run ") for item in measured if item["gpu"].startswith("NVIDIA H100"))
+    (ridge,) = [
+        item
+        for item in results_of(report)["ridges"]
+        if item["kind"] == "measured" and item["gpu"].startswith("NVIDIA H200")
+    ]
+    assert str(round(ridge["flop_per_s"])) in json.dumps([round(rate) for rate in ceilings["gemm_flop_per_s"].values()])
+    assert ridge["ridge_flop_per_byte"] == pytest.approx(823.2 / 4.65, rel=1e-3)
+    assert any(note.startswith("Measured roofs are of run ") for note in report.notes)
+
+
+def test_dense_rows_have_no_place_under_sparse_attention(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("kernel,heads,batch,queries,context,time_us\nk,16,1,1,4096,9\n")
+    line = f"roofline --model dsv32 --gpu h200 --sparse --context 64k --measured {tmp_path / 'rows.csv'}"
+    refused(cli(line), "no row has a place here: 1 row of dense attention")
+
+
+def test_points_above_the_roof_say_whose_they_are(tmp_path: Path) -> None:
+    report = overlaid(tmp_path, "one,128,1,1,4096,0.8\nother,128,1,1,4096,0.5\n")
+    (table,) = [table for table in report.tables if table.caption.startswith("above the roof")]
+    assert table.headers[:2] == ("kernel", "heads")
+    places = [cell.path for row in table.rows for cell in row[:1] if not isinstance(cell, str)]
+    assert [lookup(report.results, place) for place in places] == ["other", "one"]
+    header = "gpu,kernel,dtype,heads,batch,queries,context,time_us\n"
+    rows = [f"{gpu},k,bf16,128,1,1,4096,0.2\n" for gpu in ("h100", "b200")]
+    (tmp_path / "two.csv").write_text(header + "".join(rows))
+    two = answer("dsv3", gpu="h100,b200", measured=tmp_path / "two.csv")
+    (table,) = [table for table in two.tables if table.caption.startswith("above the roof")]
+    assert (table.headers[0], {row[0] for row in table.rows}) == ("GPU", {"H100", "B200"})
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"over": "batch"}, "batch"),
+        ({"over": "context", "path": "naive"}, "context"),
+        ({"over": "batch,queries"}, "batch"),
+        ({"over": "queries"}, None),
+        ({}, None),
+    ],
+)
+def test_an_axis_without_a_trajectory_is_told(options: dict[str, Any], names: str | None) -> None:
+    notes = [note for note in answer("dsv3", gpu="h100", **options).notes if "trajectory" in note]
+    assert [note.split(" is drawn")[0] for note in notes] == ([f"No trajectory over {names}"] if names else [])
+
+
+def test_a_gpus_short_name_has_no_comma() -> None:
+    report = answer("dsv3", gpu="h100,mi250x")
+    assert chart(report).title.endswith("of H100 and MI250X")
+    assert any("MI250X" in table.headers for table in report.tables)
+
+
+@pytest.mark.parametrize("header", ["time_ms", "latency_ms"])
+def test_a_time_in_another_unit_is_no_column_to_rename(header: str, cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(f"kernel,heads,batch,queries,context,{header}\nk,16,1,1,4096,9\n")
+    found = cli(f"roofline --model dsv3 --gpu h200 --measured {tmp_path / 'rows.csv'}")
+    refused(found, "no column 'time_us'; kernel, heads, batch, queries, context, time_us are needed", "times are in us")
+    assert "did you mean" not in found.err
+
+
+def test_a_folder_is_no_measurement(cli: Any) -> None:
+    refused(cli("roofline --model dsv3 --gpu h200 --measured ''"), "--measured", "is a folder")
+
+
 def test_measurements_have_a_place_under_their_own_roof_alone(cli: Any, tmp_path: Path) -> None:
     refused(cli(f"roofline --model dsv3 --gpu h100 --measured {RUN}"), "another GPU", "own GPU's roof")
     refused(cli(f"roofline --model dsv3 --gpu h100,b200 --measured {RUN}"), "NVIDIA H200", "not among --gpu")

@@ -11,6 +11,7 @@ import pytest
 from mla_calc.cli import intensity, intensity_figure
 from mla_calc.cli.roofline import answer
 from mla_calc.cli.roofline_figure import chart
+from mla_calc.errors import InputError
 from mla_calc.report.chart import Line, Mark, Points, Roof, Rule, Zones
 from mla_calc.report.chart_data import drawn, number_at
 from mla_calc.report.drawing.picture import figure_of
@@ -295,3 +296,64 @@ def test_numbers_of_intensity_are_off_the_ridge_and_every_line_has_its_ends(size
         if isinstance(mark, Line):
             assert mark.text
             assert all(lookup(row, mark.text) for row in drawn(report.results, mark))
+
+
+# --- what is read beside kernels and measured points
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("case", MANY)
+def test_attention_of_both_paths_and_up_proj_are_named(case: str, size: str) -> None:
+    report = report_of(**MANY[case])
+    figure: Any = figure_of(chart(report), results_of(report), size)
+    for axes in figure.axes:
+        names = [name for text in texts_of(axes) for name in text.get_text().split(", ")]
+        assert names.count("attention") == 2
+        assert "up_proj" in names
+
+
+@pytest.mark.parametrize(("count", "faint"), [(1, False), (30, False), (1000, True)])
+def test_few_measured_points_are_drawn_at_full_strength(count: int, faint: bool, tmp_path: Path) -> None:
+    rows = [f"mine,128,1,1,{4096 + at},9" for at in range(count)]
+    (tmp_path / "t.csv").write_text("\n".join(["kernel,heads,batch,queries,context,time_us", *rows]) + "\n")
+    report = report_of(gpu="h200", measured=tmp_path / "t.csv")
+    (mark,) = [mark for mark in marks(report) if isinstance(mark, Points) and mark.label.startswith("measured")]
+    assert mark.look.faint == faint
+
+
+def test_the_caption_says_which_step_is_whose(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("kernel,heads,batch,queries,context,time_us\nmine,64,2,3,8192,90\n")
+    report = report_of(gpu="h200", measured=tmp_path / "t.csv")
+    assert "kernels of 1 request, 1 query over 4,096 keys, TP 1" in chart(report).caption
+    assert "measured: 64 heads, 2 requests, 3 queries over 8,192 keys" in chart(report).caption
+    assert "measured: 1,024 steps" in chart(report_of(gpu="h200", measured=RUN)).caption
+    assert "measured" not in chart(report_of(gpu="h200")).caption
+
+
+# --- intensity
+
+
+OTHERS = ["llama3-70b", "qwen3-235b", "gpt-oss-120b", "kimi-k2", "mistral-large-3", "glm-4.5"]
+
+
+def intensity_lines(**options: Any) -> list[Line]:
+    report = intensity.answer(**({"model": "dsv3", "gpu": "h100"} | options))
+    return [mark for mark in intensity_figure.chart(report).panels[0].marks if isinstance(mark, Line)]
+
+
+def test_looks_of_intensity_never_repeat() -> None:
+    for queries in ("1", "1,2,4,8", "1:8:+1"):
+        looks = [mark.look for mark in intensity_lines(vs=OTHERS, queries=queries)]
+        assert len(set(looks)) == len(looks) > 4
+        assert len({(look.colour, look.marker, look.dash, look.hollow) for look in looks}) == len(looks)
+
+
+def test_more_lines_of_intensity_than_can_be_told_apart_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot tell 7 models at 40 steps apart"):
+        intensity_lines(vs=OTHERS, queries="1:40:+1")
+
+
+def test_lines_of_intensity_on_each_other_are_one() -> None:
+    found = intensity_lines(model="dsv32", sparse=True, context="4k,64k", vs=["llama3-70b"])
+    assert [mark.label for mark in found].count("Llama-3-70B") == 1
+    assert len(found) == 3

@@ -270,6 +270,15 @@ def test_a_gpu_says_its_own_capability() -> None:
     assert found.resolved == "FLASHMLA"
 
 
+def test_a_gpu_whose_capability_is_not_known_is_named() -> None:
+    announced = replace(load_gpu("h200"), name="NVIDIA Next", compute_capability=None)
+    with pytest.raises(InputError, match="that of NVIDIA Next is not known") as refused:
+        resolve(load_engine("vllm"), model=load_model("dsv3"), cache_dtype="fp8", heads_per_rank=16, gpu=announced)
+    assert refused.value.hint is not None
+    assert "compute_capability" in refused.value.hint
+    assert "--cc" in refused.value.hint
+
+
 def test_sparse_can_be_forced_dense() -> None:
     """Without DSA a model with an indexer is a dense one."""
     found = resolve(

@@ -32,6 +32,7 @@ ON = {
     "mma_dtype": "fp16",
     "sparse": True,
     "over": "batch",
+    "weight_bytes": "0.5",
 }
 """Where each knob of V32 is after its key."""
 
@@ -205,6 +206,181 @@ def test_wrong_numbers_are_one_line_and_no_crash(knob: str, typed: str, words: s
     run(test)
 
 
+def test_a_capacity_that_lacks_an_option_says_how_it_is_given() -> None:
+    async def test() -> None:
+        async with opened(State(model="mistral-large-3")) as (app, pilot):
+            await press(pilot, "4")
+            text = " ".join(screen_text(app).split())
+            assert "Here w sets --weight-bytes." in text
+            assert "--cache-budget is an option at the start: q quits and prints the line to put it in." in text
+            await press(pilot, "w", "w")
+            text = " ".join(screen_text(app).split())
+            assert "unique tokens 701,610" in text  # as `capacity --weight-bytes 1`
+            assert "option at the start" not in text
+            app.change(State(model="kimi-k2-thinking"))
+            await settle(pilot)
+            text = " ".join(screen_text(app).split())
+            assert "--max-model-len is an option at the start" in text
+            assert "w sets" not in text
+            app.change(State(model="kimi-k2-thinking", max_model_len=65536, weight_bytes="0.5"))
+            await settle(pilot)
+            assert "unique tokens" in screen_text(app)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("sparse", "label"), [(True, "decode of 4, bound (dense attention)"), (False, "decode of 4, bound ")]
+)
+def test_the_bound_of_dense_attention_is_called_that_beside_sparse(sparse: bool, label: str) -> None:
+    async def test() -> None:
+        async with opened(replace(V32, gpu="h200-sxm-141gb", sparse=sparse)) as (app, pilot):
+            await press(pilot, "4")
+            view = app.query_one("#capacity", SheetView)
+            assert view.sheet
+            lines = [line for line, _role in view.sheet.lines if line.startswith("decode of")]
+            assert [line.startswith(label) for line in lines] == [True]
+            assert ("dense" in lines[0]) == sparse
+
+    run(test)
+
+
+def test_an_axis_along_which_nothing_moves_says_so_under_the_chart() -> None:
+    def below(app: Explorer) -> str:
+        return " ".join(" ".join(screen_text(app).splitlines()[-6:-2]).split())
+
+    async def test() -> None:
+        async with opened(replace(H100, over="batch")) as (app, pilot):
+            assert "No line over batch: one intensity for all. Ridge at heads x queries = 156.4" in below(app)
+            await press(pilot, "o")
+            assert app.state.over == "context"
+            assert "No line" not in below(app)
+            assert "by context alone" in below(app)
+            app.change(replace(V32, sparse=True, over="batch"))
+            await settle(pilot)
+            assert "No line over batch: one intensity for all." in below(app)  # and no one ridge to tell
+
+        async with opened(replace(H100, over="batch"), LARGE) as (app, pilot):
+            reason = "(memory binds: one intensity for all)"
+            text = " ".join(" ".join(line[:99] for line in screen_text(app).splitlines()).split())
+            assert f"Not drawn: absorbed and naive attention over batch {reason}." in text
+            app.change(H100)
+            await settle(pilot)
+            text = " ".join(" ".join(line[:99] for line in screen_text(app).splitlines()).split())
+            assert f"Not drawn: naive attention over TP {reason}." in text
+
+    run(test)
+
+
+def test_a_number_of_an_engine_is_explained_as_one_of_dispatch() -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            await press(pilot, "6", "e")
+            text = screen_text(app)
+            assert "A figure of `dispatch`" in text
+            assert "`explore`" not in text
+
+    run(test)
+
+
+class Late(Explorer):
+    """One whose numbers are there only when they are let in."""
+
+    def _begin(self) -> None:
+        pass
+
+    def let_in(self) -> None:
+        super()._begin()
+
+
+@pytest.mark.parametrize(
+    ("keys", "pausing", "path"),
+    [
+        ("c s 2 e", True, "absorbed.kernels[0].flop"),
+        ("c s 2 down e", True, "absorbed.kernels[1].flop"),
+        ("c s 2 e", False, "absorbed.kernels[0].flop"),
+    ],
+)
+def test_keys_that_come_before_the_numbers_are_done_when_these_are_there(
+    keys: str, pausing: bool, path: str, tmp_path: Path
+) -> None:
+    from textual.events import Key
+
+    async def test() -> None:
+        app = Late(H100, folder=tmp_path)
+        async with app.run_test(size=SMALL) as pilot:
+            for key in keys.split():
+                app.post_message(Key(key, key if len(key) == 1 else None))
+                if pausing:
+                    await pilot.pause()
+            if pausing:
+                assert not list(tmp_path.iterdir())
+                assert len(app.screen_stack) == 1
+            app.let_in()
+            await settle(pilot)
+            assert isinstance(app.screen, Reading)
+            assert f"{path} = " in screen_text(app).splitlines()[1]
+
+    run(test)
+    saved = json.loads((tmp_path / "explore-1.json").read_text())
+    assert saved["inputs"]["context"] == 8192
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_leaving_waits_for_what_was_to_be_saved_before_the_numbers_were_there(tmp_path: Path) -> None:
+    import asyncio
+
+    async def test() -> None:
+        app = Late(H100, folder=tmp_path)
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("s", "c", "q")
+            assert app.return_value is None
+            app.let_in()
+            while app.return_value is None:
+                await asyncio.sleep(0.01)
+
+    run(test)
+    assert json.loads((tmp_path / "explore-1.json").read_text())["inputs"]["context"] == 4096
+
+
+WIDE_NAME = "深度求索模型實驗室的混合專家大型語言模型 🚀 第三版"
+
+
+def test_a_name_of_wide_characters_loses_nothing_at_80_columns(tmp_path: Path) -> None:
+    from rich.cells import cell_len
+
+    from mla_calc.data import presets_root
+
+    text = (presets_root() / "models" / "deepseek-v3.yaml").read_text()
+    path = tmp_path / "專家🚀.yaml"
+    path.write_text(text.replace("name: DeepSeek-V3\n", f"name: {WIDE_NAME}\n"))
+    state = replace(H100, model=str(path), context=1 << 20)  # longer than the model allows, which notes say by name
+
+    def without_blanks(text: str) -> str:
+        return "".join(text.split())
+
+    async def test() -> None:
+        async with opened(state) as (app, pilot):
+            named = 0
+            for key, name in list(zip("123456", TITLES, strict=True))[1:]:
+                app.set_focus(None)
+                await press(pilot, key)
+                view = app.query_one(f"#{name}", SheetView)
+                assert view.sheet
+                lines = [line for line, _ in view.sheet.lines]
+                assert max(map(cell_len, lines)) <= 79
+                found: Any = view.found
+                named += sum(WIDE_NAME in note for note in found.notes)
+                told = without_blanks("".join(lines))
+                assert all(without_blanks(note) in told for note in (found.sentence, *found.notes))
+            assert named
+            knobs = screen_text(app).splitlines()[0]
+            assert "🚀.yaml› GPU ‹" in knobs
+            assert cell_len(knobs.partition("›")[0]) == len("Model ‹") + 16
+
+    run(test)
+
+
 def test_a_gpu_that_an_engine_does_not_know_is_a_note() -> None:
     async def test() -> None:
         async with opened(replace(H100, gpu="tpu-v5p"), LARGE) as (app, _):
@@ -230,7 +406,7 @@ def test_each_engine_says_why_it_does_not_answer() -> None:
             assert "SGLang: no backend of these engines is recorded" in text
 
     run(test)
-    assert engines.made((Wrong("a", "do b"), Wrong("a", "do c"))) == Wrong("a", "do b; do c")
+    assert engines.made(H100, (Wrong("a", "do b"), Wrong("a", "do c"))) == Wrong("a", "do b; do c")
 
 
 def test_an_input_of_both_engines_has_the_sources_of_both() -> None:
@@ -242,7 +418,7 @@ def test_an_input_of_both_engines_has_the_sources_of_both() -> None:
     reports = [each for each in found if isinstance(each, Report)]
     given = ({"threads": ("a.py:1", "b.py:2")}, {"threads": ("c.py:3", "a.py:1"), "waves": ("d.py:4",)})
     both = [replace(report, input_sources=each) for report, each in zip(reports, given, strict=True)]
-    merged = panel_named("engines").made(tuple(both))
+    merged = panel_named("engines").made(H100, tuple(both))
     assert isinstance(merged, Report)
     assert merged.input_sources == {"threads": ("a.py:1", "b.py:2", "c.py:3"), "waves": ("d.py:4",)}
 

@@ -23,6 +23,8 @@ STATES = (
     State(batch=4, queries=2),
     replace(H100, batch=16, context=16384),
     State(model="deepseek-v3.2", gpu="b200-sxm-180gb", tp=4, dp=2, batch=6, dtype="fp8_ds_mla", sparse=True),
+    State(model="kimi-k2-thinking", max_model_len=65536, weight_bytes="0.5"),
+    State(model="ling-3.0-flash", gpu="h100-sxm5-80gb", cache_budget="40GiB"),
 )
 
 
@@ -85,6 +87,20 @@ def test_saved_numbers_are_those_of_the_printed_commands(tmp_path: Path, capsys:
         assert saved["results"][name] == told(capsys, H100, name)
     assert figure.read_text().lstrip().startswith("<?xml")
     assert taken_names(tmp_path) == (tmp_path / "explore-2.json", tmp_path / "explore-2.svg")
+
+
+def test_what_was_asked_of_weights_and_room_is_saved(tmp_path: Path) -> None:
+    from mla_calc.explore.answers import Answers
+
+    target, _ = save(Answers(), replace(H100, weight_bytes="1", max_model_len=65536, cache_budget="40GiB"), tmp_path)
+    saved = json.loads(target.read_text())
+    names = ("weight_bytes", "max_model_len", "cache_budget")
+    assert [saved["inputs"][name] for name in names] == ["1", 65536, "40GiB"]
+    assert saved["results"]["capacity"]["per_gpu"]["cache_bytes"] == 40 << 30
+    # v_up of a rank: 16 heads x 512 x 128 weights of a byte
+    assert saved["results"]["flops"]["absorbed"]["kernels"][2]["weight_bytes"] == 16 * 512 * 128
+    target, _ = save(Answers(), H100, tmp_path)
+    assert [json.loads(target.read_text())["inputs"][name] for name in names] == [None, None, None]
 
 
 def test_an_answer_that_there_is_not_is_saved_as_null_with_a_note(tmp_path: Path) -> None:
@@ -187,3 +203,15 @@ def test_a_sheet_is_as_narrow_as_its_numbers_allow(width: int) -> None:
 
 def test_the_app_has_no_numbers_of_its_own() -> None:
     assert Explorer(State()).answers is None
+
+
+def test_what_a_number_without_a_formula_is() -> None:
+    from mla_calc.explore.answers import Answers
+    from mla_calc.explore.explaining import _whence
+
+    report = Answers().answer(State(), "crossover")
+    assert isinstance(report, Report)
+    assert "setting" in _whence(report, "time.by_context[0].context")
+    assert "measurement" in _whence(report, "measured[0].low")
+    assert "estimate is the lower one" in _whence(report, "estimated.by_context[0].first_queries_naive_wins")
+    assert _whence(report, "flop.unheard_of") == "A figure of `crossover`: no formula of its own is recorded."

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from mla_calc.cli.main import run
+from mla_calc.cli.request import WEIGHT_BYTES
+from mla_calc.costs.capacity import MAX_CACHE_BYTES
 from mla_calc.costs.placement import MAX_GPUS
 from mla_calc.costs.ridge import AXES
 from mla_calc.errors import InputError
@@ -57,6 +60,8 @@ def test_constants_are_those_of_the_engine() -> None:
     assert states.MOST_GPUS == MAX_GPUS
     assert states.AXES == AXES
     assert states.MMA_DTYPES == DTYPES
+    assert states.WEIGHT_BYTES == WEIGHT_BYTES
+    assert states.MOST_CACHE == MAX_CACHE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -152,6 +157,43 @@ def test_ends_say_so() -> None:
         moved(replace(H200, context=4, queries=4), "queries", 1)
 
 
+def asked_for(line: str) -> dict[str, str]:
+    """The options of a command line that have a value."""
+    words = shlex.split(line)
+    return {word: after for word, after in pairwise(words) if word.startswith("--") and not after.startswith("--")}
+
+
+def test_weights_and_room_are_asked_of_the_commands_in_which_they_count() -> None:
+    lines = commands(replace(H200, weight_bytes="0.5", max_model_len=131072, cache_budget="40GiB"))
+    found = {line.split()[1]: asked_for(line) for line in lines}
+    assert {name for name, asked in found.items() if asked.get("--weight-bytes") == "0.5"} == {
+        "explore", "roofline", "flops", "crossover", "capacity",
+    }  # fmt: skip
+    for option, value in (("--max-model-len", "128k"), ("--cache-budget", "40GiB")):
+        assert {name for name, asked in found.items() if asked.get(option) == value} == {"explore", "capacity"}
+        assert sum(option in line for line in lines) == 2
+    assert not any(option in line for line in commands(H200) for option in ("weight", "budget", "model-len"))
+
+
+def test_weights_and_room_come_back_from_the_printed_line(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--weight-bytes", "1", "--max-model-len", "128k", "--cache-budget", "1.5GB"]
+    assert run(["explore", "--model", "mistral-large-3", *given, "--print"]) == 0
+    printed = capsys.readouterr().out
+    first = printed.splitlines()[0]
+    assert asked_for(first).items() >= dict(zip(given[::2], given[1::2], strict=True)).items()
+    assert run([*shlex.split(first)[1:], "--print"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_weights_go_round_from_those_of_the_commands() -> None:
+    state, seen = H200, []
+    for _ in range(5):
+        state = moved(state, "weight_bytes", 1).state
+        seen.append(state.weight_bytes)
+    assert seen == ["0.5", "1", "2", "4", None]
+    assert moved(H200, "weight_bytes", -1).state.weight_bytes == "4"
+
+
 def test_aliases_become_file_names() -> None:
     state = settled(State(model="deepseek-ai/DeepSeek-V3", gpu="H100", dtype="BF16"))
     assert (state.model, state.gpu, state.dtype) == ("deepseek-v3", "h100-sxm5-80gb", "bf16")
@@ -173,6 +215,11 @@ def test_print_gives_all_command_lines(capsys: pytest.CaptureFixture[str]) -> No
         (["--mma-dtype", "fp9"], "--mma-dtype 'fp9'"),
         (["--model", "./missing.yaml"], "./missing.yaml: there is no such file"),
         (["--context", "0"], "--context 0"),
+        (["--weight-bytes", "3"], "--weight-bytes '3': one of auto, 0.5, 1, 2, 4"),
+        (["--max-model-len", "1,2"], "--max-model-len '1,2': a whole number"),
+        (["--cache-budget", "40"], "--cache-budget '40': a size with its unit"),
+        (["--cache-budget", "0B"], "--cache-budget 0B: 1 B to 1024TiB"),
+        (["--cache-budget", "1025TiB"], "--cache-budget 1025TiB: 1 B to 1024TiB"),
         ([], "explore draws on a terminal"),
     ],
 )

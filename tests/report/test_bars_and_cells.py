@@ -168,7 +168,7 @@ def test_maps_beside_each_other_have_the_colours_of_their_key() -> None:
 def test_the_key_of_html_has_factors_on_both_sides() -> None:
     """As the cells have: 4x for either path, never 0.25x."""
     figure: Any = plotly_figure(map_of("a"), cells_of([1 / 20, 20.0]))
-    texts = list(figure.data[0].colorbar.ticktext)
+    texts = list(figure.layout.coloraxis.colorbar.ticktext)
     assert texts == texts[::-1]
     assert "1" in texts
     assert not [text for text in texts if text.startswith("0")]
@@ -235,3 +235,67 @@ def test_a_number_in_a_cell_leaves_its_edges() -> None:
     for text in axes.texts:
         extent = text.get_bbox_patch().get_window_extent()
         assert any(box.x0 < extent.x0 and extent.x1 < box.x1 for box in boxes)
+
+
+LADDER = tuple(2.0**power for power in range(8))
+LADDER_AXIS = Axis("x", "log", ticks=LADDER)
+NUMBERED = Cells(Rows("cells"), "x", "y", "ratio", "left", "right", "ratio", "short_factor")
+CLIMB = Line(Rows("climb"), "x", "y", "climb", spread=("low", "high"))
+
+
+def climbed(marks: tuple[Any, ...], size: str) -> Any:
+    """A map with a measured line at the height of one of its rows: a point and a bar in the middle of each cell."""
+    results = {
+        "cells": [{"x": x, "y": y, "ratio": 2.3} for x in LADDER for y in LADDER],
+        "climb": [{"x": x, "y": 8.0, "low": 6.0, "high": 10.5} for x in LADDER],
+        "rule": 32.0,
+    }
+    chart = Chart("Map", "c", (Panel(LADDER_AXIS, LADDER_AXIS, marks),))
+    figure: Any = figure_of(chart, results, size)
+    figure.draw_without_rendering()
+    return figure
+
+
+def plates(figure: Any) -> list[Any]:
+    return [text.get_bbox_patch().get_window_extent() for text in figure.axes[0].texts if text.get_bbox_patch()]
+
+
+@pytest.mark.parametrize("size", ["slide", "column"])
+def test_numbers_of_a_map_hide_no_data(size: str) -> None:
+    """They are in every cell that is free; those in the line's row stand beside points, bars and line, or nowhere."""
+    bare = climbed((NUMBERED,), size)
+    assert len(plates(bare)) == 64
+    figure = climbed((NUMBERED, CLIMB), size)
+    (line, *bars) = list(figure.axes[0].lines)
+    assert len(bars) == 8
+    ways = [*bars, line]
+    corners = [figure.axes[0].transData.transform(each.get_xydata()) for each in ways]
+    for box in plates(figure):
+        for (x, low), (to_x, high) in (pair for way in corners for pair in pairwise(way)):
+            assert not (box.x0 < max(x, to_x) and min(x, to_x) < box.x1 and box.y0 < max(low, high) and low < box.y1)
+    assert len(plates(figure)) >= 56
+    numbers = [text.get_zorder() for text in figure.axes[0].texts if text.get_bbox_patch()]
+    assert max(numbers) < min(each.get_zorder() for each in ways)
+
+
+def test_a_number_of_a_map_may_stand_on_a_rule() -> None:
+    """Which goes on beside it, and runs through all of its row."""
+    figure = climbed((NUMBERED, Rule("rule", "y")), "column")
+    assert len(plates(figure)) == 64
+    (rule,) = figure.axes[0].lines
+    assert all(text.get_zorder() > rule.get_zorder() for text in figure.axes[0].texts)
+
+
+@pytest.mark.parametrize("size", ["slide", "column"])
+def test_names_of_rules_stay_beside_the_map(size: str) -> None:
+    """Of long names at its top none stands above it or on another one, and none takes the width of the cells."""
+    name = "; ".join(["A_BACKEND_WITH_A_LONG_NAME and 2 more"] * 2)
+    rules = tuple(Rule(f"cells[{at}].y", "y", f"{{}}: {name}", "number") for at in (7, 6))
+    figure = climbed((NUMBERED, *rules), size)
+    frame = figure.axes[0].get_window_extent()
+    names = [text for text in figure.axes[0].texts if "BACKEND" in text.get_text()]
+    assert [text.get_text().replace("\n", "").count("A_BACKEND_WITH_A_LONG_NAME") for text in names] == [2, 2]
+    extents = [text.get_window_extent() for text in names]
+    assert max(extent.y1 for extent in extents) <= frame.y1 + 1
+    assert extents[0].y1 <= extents[1].y0 + 1
+    assert frame.width > figure.bbox.width / 2

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
+from itertools import pairwise
 from math import log10, pi
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from typing import Any
 import pytest
 
 from mla_calc import __version__
+from mla_calc.cli.main import run
 from mla_calc.errors import InputError
-from mla_calc.report.chart import Axis, Bars, Chart, Line, Look, Panel, Points, Roof, Rows, Rule, Shown
+from mla_calc.report.chart import Axis, Bars, Cells, Chart, Line, Look, Panel, Points, Roof, Rows, Rule, Shown
 from mla_calc.report.drawing.page import figure_fragment, html_document, html_page, report_fragment
 from mla_calc.report.drawing.plotly_figure import page_figure, plotly_figure
 from mla_calc.report.drawing.style import COLOURS, INK, TEXT_COLOURS
@@ -109,7 +111,7 @@ def test_rules_and_zones_stand_at_their_values() -> None:
     below, above = (shape for shape in layout["shapes"] if shape["type"] == "rect")
     assert below["x1"] == above["x0"] == 295.3432835820896
     names = [note["text"] for note in layout["annotations"]]
-    assert names == ["← hose binds", "motor binds →"]
+    assert names[:2] == ["← hose binds", "motor binds →"]
     assert layout["annotations"][0]["x"] == pytest.approx(log10(295.3432835820896))
 
 
@@ -121,17 +123,174 @@ def test_level_rules_are_in_the_axis_unit() -> None:
 
 def test_cells_hold_the_ratios_and_their_logarithms() -> None:
     for name in ("map", "category-map"):
-        grid = next(each for each in figure(name)["data"] if each["type"] == "heatmap")
+        made = figure(name)
+        grid = next(each for each in made["data"] if each["type"] == "heatmap")
         rows = {flow: [row["ratio"] for row in sample.GRID if row["flow"] == flow] for flow in (1, 32, 128, 512)}
         assert grid["customdata"] == list(rows.values())
         assert grid["z"][0] == pytest.approx([log10(ratio) for ratio in rows[1]])
         assert grid["z"][3][3] is None
-        assert grid["zmin"] == -grid["zmax"] == pytest.approx(-log10(max(row["ratio"] or 0 for row in sample.GRID)))
-        assert grid["text"][0][0] == "12.56x"
-        ticks = dict(zip(grid["colorbar"]["ticktext"], grid["colorbar"]["tickvals"], strict=True))
-        assert ticks["4x"] == pytest.approx(log10(4))
-    assert "screw pump faster" in grid["colorbar"]["title"]["text"]
+        (texts,) = (each for each in made["data"] if each.get("mode") == "text")
+        assert "12.56x" in texts["text"]
+        assert len(texts["text"]) == sum(row["ratio"] is not None for row in sample.GRID)
+    assert [each["name"] for each in made["data"] if each.get("legend") == "legend2"] == [
+        "← screw pump faster",
+        "piston pump faster →",
+    ]
     assert figure("category-map")["layout"]["xaxis"]["ticktext"] == ["1,024", "4,096", "16,384", "65,536"]
+
+
+DOUBLED = Axis("context S, tokens", "log", kind="integer", ticks=tuple(2.0**power for power in range(10, 18)))
+UPWARD = Axis("queries", "log", kind="integer", ticks=(1, 2, 4))
+
+
+def ratio_map(*panels: dict[tuple[float, float], float], rules: int = 0) -> tuple[Chart, dict[str, Any]]:
+    """A map for each of ``panels``, which have ratios by place; ``rules`` at 2 in each, the first with a label."""
+    rows = [
+        {"map": at, "x": x, "y": y, "ratio": ratio}
+        for at, cells in enumerate(panels)
+        for (x, y), ratio in cells.items()
+    ]
+    names = ("absorbs up to", "")
+    levels = tuple(Rule("two", "y", f"{{}}: A_LONG_BACKEND_{at}", "integer", names[at]) for at in range(rules))
+    made = tuple(
+        Panel(DOUBLED, UPWARD, (Cells(Rows("rows", (("map", at),)), "x", "y", "ratio", "naive less", "absorbed less",
+                                      "ratio", "short_factor"), *levels), f"map {at}" if len(panels) > 1 else "")
+        for at in range(len(panels))
+    )  # fmt: skip
+    return Chart("Which", "made up", made, shared=len(panels) > 1), {"rows": rows, "two": 2}
+
+
+def wide_map(factor: float = 1.0) -> dict[tuple[float, float], float]:
+    """Eight contexts and three counts of queries: from 1/3 to 3, times ``factor``."""
+    return {(x, y): factor * 3 ** (1 - place) for x in DOUBLED.ticks for place, y in enumerate((1.0, 2.0, 4.0))}
+
+
+def heatmaps(made: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in made["data"] if each["type"] == "heatmap"]
+
+
+def test_the_only_cell_of_an_axis_has_a_width() -> None:
+    made = plotly_figure(*ratio_map({(4096.0, 1.0): 4.0, (4096.0, 2.0): 0.5})).to_plotly_json()
+    (grid,) = heatmaps(made)
+    left, right = grid["x"]
+    assert left < 0.75 * 4096 < 1.5 * 4096 < right
+    assert made["layout"]["xaxis"]["range"] == pytest.approx([log10(left), log10(right)])
+    assert grid["y"] == pytest.approx([2**-0.5, 2**0.5, 2**1.5])
+
+
+def test_maps_beside_each_other_share_a_scale_a_key_and_the_legend() -> None:
+    made = plotly_figure(*ratio_map(wide_map(), wide_map(0.5), wide_map(2.0), rules=1)).to_plotly_json()
+    assert [grid["coloraxis"] for grid in heatmaps(made)] == ["coloraxis"] * 3
+    assert not [trace for trace in made["data"] if "colorbar" in trace or "zmax" in trace]
+    assert made["layout"]["coloraxis"]["cmax"] == pytest.approx(log10(8))  # 6, of the last and the middle one
+    every = [*made["data"], *made["layout"]["shapes"]]
+    named = [each["name"] for each in every if each.get("showlegend")]
+    assert sorted(named) == ["absorbed less →", "absorbs up to", "← naive less"]
+    for axis, (low, high) in (("xaxis2", (1024, 131072)), ("yaxis2", (1, 4))):  # cells leave no margin
+        around = [log10(low / 2**0.5), log10(high * 2**0.5)]
+        assert made["layout"][axis]["range"] == pytest.approx(around)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ends"), [(0.99, ("2x", "2x")), (3.0, ("4x", "4x")), (152.0, ("16x", "≥16x")), (1 / 152, ("≥16x", "16x"))]
+)
+def test_colours_span_what_those_of_a_picture_do(ratio: float, ends: tuple[str, str]) -> None:
+    made = plotly_figure(*ratio_map({(1024.0, 1.0): ratio, (2048.0, 1.0): 1.0})).to_plotly_json()
+    axis = made["layout"]["coloraxis"]
+    texts = axis["colorbar"]["ticktext"]
+    assert (texts[0], texts[len(texts) // 2], texts[-1]) == (ends[0], "1", ends[1])
+    assert axis["cmax"] == -axis["cmin"] == pytest.approx(log10(float(ends[1].strip("≥x"))))
+
+
+def test_what_is_below_1_is_hatched() -> None:
+    made = plotly_figure(*ratio_map({(1024.0, 1.0): 3.0, (2048.0, 1.0): 0.5, (1024.0, 2.0): 0.9})).to_plotly_json()
+    hatched = [each for each in made["data"] if each.get("fillpattern")]
+    cells, side = hatched
+    middles = set()
+    for at in range(0, len(cells["x"]), 6):
+        (left, right), (low, high) = ({*cells[axis][at : at + 5]} for axis in ("x", "y"))
+        middles.add((round((left * right) ** 0.5), round((low * high) ** 0.5)))
+    assert middles == {(2048, 1), (1024, 2)}
+    assert (side["name"], side["legend"]) == ("← naive less", "legend2")
+    assert side["fillpattern"]["shape"] == cells["fillpattern"]["shape"] != ""
+    assert made["layout"]["legend2"]["itemclick"] is False
+
+
+def rgb(colour: str) -> list[float]:
+    return [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    """By the W3C's rules."""
+    shades = []
+    for colour in (one, other):
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour)
+        shades.append(0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+    return max(shades) / min(shades)
+
+
+def test_numbers_in_cells_can_be_read() -> None:
+    cells = {(float(2**x), float(2**y)): 2 ** ((x - 8 * y) / 4) for x in range(10, 18) for y in range(6)}
+    made = plotly_figure(*ratio_map(cells)).to_plotly_json()
+    axis = made["layout"]["coloraxis"]
+    (texts,) = (each for each in made["data"] if each.get("mode") == "text")
+    assert made["data"][-1] is texts  # or a line would go through them
+    ratios = list(cells.values())
+    assert len(texts["text"]) == len(ratios)
+    assert min(ratios) < 1 / 16 < 16 < max(ratios)
+    for ratio, colour in zip(ratios, texts["textfont"]["color"], strict=True):
+        place = min(max((log10(ratio) - axis["cmin"]) / (axis["cmax"] - axis["cmin"]), 0.0), 1.0)
+        stops = axis["colorscale"][:2] if place < 0.5 else axis["colorscale"][2:]
+        (start, low), (end, high) = stops
+        part = (place - start) / (end - start)
+        ground = [one + part * (other - one) for one, other in zip(rgb(low), rgb(high), strict=True)]
+        assert contrast(rgb(colour), ground) >= 4.5
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_numbers_in_cells_and_names_of_rules_keep_off_one_another(narrow: bool) -> None:
+    made = plotly_figure(*ratio_map(wide_map(), wide_map(), rules=2), narrow=narrow).to_plotly_json()
+    layout = made["layout"]
+    texts = next(each for each in made["data"] if each.get("mode") == "text")
+    beside = [y for y in texts["y"] if 1.45 < y < 2.8]
+    assert len(beside) == 8
+    assert all(abs(log10(y / 2)) > 0.02 for y in beside)  # the rules are at 2
+    assert {round(y, 6) for y in texts["y"] if not 1.45 < y < 2.8} == {1, 4}
+    assert not [shape for shape in layout["shapes"] if "label" in shape]
+    for axis in ("x domain", "x2 domain"):
+        lower, upper = (note for note in layout["annotations"] if note["xref"] == axis and note["x"] == 1)
+        assert (lower["xanchor"], lower["text"], upper["text"]) == (
+            "left", "2:<br>A_LONG_BACKEND_0", "2:<br>A_LONG_BACKEND_1",
+        )  # fmt: skip
+        assert upper["yshift"] - lower["yshift"] >= 2 * 11
+    room = 16 * 6  # of the longest line
+    assert layout["margin"]["r"] >= room
+    if not narrow:
+        assert (layout["xaxis2"]["domain"][0] - layout["xaxis"]["domain"][1]) * 940 >= room
+
+
+def test_labels_along_a_map_do_not_touch() -> None:
+    for count in (1, 3):
+        made = plotly_figure(*ratio_map(*[wide_map()] * count)).to_plotly_json()
+        axis = made["layout"]["xaxis"]
+        left, right = axis["domain"]
+        step = (right - left) * 940 / 8
+        shown = [(at, text) for at, text in enumerate(axis["ticktext"]) if text]
+        assert len(shown) >= 3
+        assert shown[0] == (0, "1,024")
+        for (at, text), (then, after) in pairwise(shown):
+            assert (then - at) * step > 6.5 * (len(text) + len(after)) / 2
+        assert axis["tickangle"] == 0
+
+
+def test_a_symbol_of_an_axis_is_no_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A count of queries is not told in Q."""
+    path = tmp_path / "map.html"
+    assert run(["crossover", "--model", "dsv3", "--gpu", "h200", "--context", "4k", "-o", str(path)]) == 0
+    capsys.readouterr()
+    (found,) = re.findall(r'<script type="application/json">(.*)</script>', path.read_text(encoding="utf-8"))
+    (grid,) = heatmaps(json.loads(found)["wide"])
+    assert grid["hovertext"][0][0].split("<br>")[-2:] == ["context S: 4,096 tokens", "new tokens per request Q: 1"]
 
 
 def test_a_rule_on_categories_stands_between_them() -> None:
@@ -175,7 +334,8 @@ def test_pointing_tells_every_line_that_a_mark_shows() -> None:
     assert "ratio: 12.56x" in figure("map")["data"][0]["hovertext"][0][0]
     for name in sample.CHARTS:
         for trace in figure(name)["data"]:
-            assert trace["hoverinfo"] == ("skip" if trace.get("marker", {}).get("angleref") else "text")
+            silent = trace.get("marker", {}).get("angleref") or trace.get("mode") == "text" or trace.get("fill")
+            assert trace["hoverinfo"] == ("skip" if silent else "text")
 
 
 def test_shared_panels_have_one_scale_and_one_legend_entry_for_what_is_alike() -> None:
@@ -391,6 +551,31 @@ def test_a_narrow_window_has_its_panels_below_one_another(browser: Any, tmp_path
         browser.set_window_size(600, 800)
         until(lambda: len(set(browser.execute_script(tops))) == 2)
         until(lambda: browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"))
+    finally:
+        browser.set_window_size(size["width"], size["height"])
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 700])
+def test_nothing_below_a_map_covers_anything(browser: Any, tmp_path: Path, width: int) -> None:
+    chart, results = ratio_map(wide_map(), wide_map(0.5), wide_map(2.0), rules=1)
+    size = browser.get_window_size()
+    places = "return [...document.querySelectorAll('%s')].map(each => each.getBoundingClientRect())"
+    try:
+        browser.set_window_size(width, 800)
+        opened(browser, html_page(chart, replace(sample.REPORT, chart=chart, results=results)), tmp_path)
+        titles, (key,), (sides,), (legend,) = (
+            until(partial(browser.execute_script, places % what))
+            for what in (".xtitle, .x2title, .x3title", ".cbcoloraxis", ".legend2", ".legend")
+        )
+        assert len(titles) == 3
+        assert max(title["bottom"] for title in titles) <= key["top"] + 1
+        assert key["bottom"] <= sides["top"] + 1
+        assert sides["bottom"] <= legend["top"] + 1
+        assert max(each["right"] for each in (key, sides, legend)) <= width
+        assert legend["bottom"] <= browser.execute_script(
+            "return document.querySelector('figure').getBoundingClientRect().bottom"
+        )
     finally:
         browser.set_window_size(size["width"], size["height"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from mla_calc.report.chart import Axis, Chart, Line, Look, Mark, Panel, Points, Roof, Rows, Rule
 from mla_calc.report.drawing.picture import figure_of
-from mla_calc.report.drawing.placing import Place, Places
+from mla_calc.report.drawing.placing import Box, Place, Places
 from mla_calc.report.drawing.style import COLOURS
 from mla_calc.report.drawing.style import SIZES as SIZES_BY_NAME
 from mla_calc.report.drawing.text import chart_text
@@ -24,6 +25,29 @@ def chart_of(*marks: Mark) -> Chart:
 def texts(chart: Chart, results: Any, size: str) -> dict[str, Any]:
     (axes,) = figure_of(chart, results, size).axes
     return {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
+
+
+def test_labels_that_have_room_stay() -> None:
+    """Of four in a row that touch every second goes; the others, far apart, keep theirs, and so do both ends."""
+    crowd = (300.0, 310.0, 320.0, 330.0)
+    ticks = (1.0, 4.0, 16.0, 64.0, *crowd, 1000.0)
+    axis = Axis("x", "log", low=0.5, high=2e3, kind="integer", ticks=ticks)
+    chart = Chart("t", "c", (Panel(axis, Axis("y", "log", low=1, high=1e3), (Points(Rows("few"), "x", "y"),)),))
+    (axes,) = figure_of(chart, {"few": [{"x": 2, "y": 2}]}, "slide").axes
+    shown = [label.get_text() for label in axes.get_xticklabels() if label.get_text()]
+    assert shown == ["1", "4", "16", "64", "300", "1,000"]
+
+
+def test_of_labels_that_all_touch_both_ends_stay() -> None:
+    ticks = tuple(map(float, range(100_000, 100_000 + 60 * 10, 10)))
+    axis = Axis("x", low=ticks[0] - 5, high=ticks[-1] + 5, kind="integer", ticks=ticks)
+    chart = Chart("t", "c", (Panel(axis, Axis("y", low=1, high=9), (Points(Rows("few"), "x", "y"),)),))
+    (axes,) = figure_of(chart, {"few": [{"x": 100_100, "y": 2}]}, "column").axes
+    labels = [label for label in axes.get_xticklabels() if label.get_text()]
+    spans = [label.get_window_extent() for label in labels]
+    assert (labels[0].get_text(), labels[-1].get_text()) == ("100,000", "100,590")
+    assert 3 < len(labels) < 30
+    assert all(right.x0 > left.x1 for left, right in pairwise(spans))
 
 
 CROWD = [{"x": 10 * 1.06**at, "y": 10 * 1.06**at, "name": f"step number {at}", "solved": at == 13} for at in range(27)]
@@ -143,3 +167,77 @@ def test_a_line_of_more_weight_is_wider() -> None:
     (axes,) = figure_of(chart_of(*roofs), results).axes
     wide, usual = (line.get_linewidth() for line in axes.get_lines())
     assert wide == pytest.approx(2.5 * usual)
+
+
+def empty_places() -> tuple[Any, Places]:
+    (axes,) = figure_of(chart_of(Points(Rows("few"), "x", "y")), {"few": [{"x": 2, "y": 2}]}).axes
+    return axes, Places(axes, SIZES_BY_NAME["slide"])
+
+
+def leaders(axes: Any) -> list[Any]:
+    return [line for line in axes.get_lines() if line.get_transform() == axes.transAxes]
+
+
+def test_a_text_that_is_nearer_to_another_point_has_a_line_to_its_own() -> None:
+    own, other = Box(400, 300, 410, 310), Box(414, 338, 424, 348)
+    beside = [Place(414, 325, "left", "center")]  # 12 pixels from its own, 7 below the other
+    for others, expected in (([], 0), ([other], 1)):
+        axes, places = empty_places()
+        places.points += [own, *others]
+        assert places.put("a name", beside, float("inf"), own)
+        assert len(leaders(axes)) == expected
+    ((x, y),) = axes.transData.inverted().transform([(405, 305)])
+    end = axes.transAxes.transform(leaders(axes)[0].get_xydata()[-1])
+    assert axes.transData.inverted().transform(end) == pytest.approx([x, y], rel=1e-3)
+
+
+def test_a_text_goes_where_its_own_point_is_nearest() -> None:
+    own, other = Box(400, 300, 410, 310), Box(412, 330, 422, 340)
+    axes, places = empty_places()
+    places.points += [own, other]
+    at_the_other = Place(405, 316, "center", "bottom")
+    below = Place(405, 294, "center", "top", 5.0)
+    assert places.put("name", [at_the_other, below], float("inf"), own)
+    assert axes.texts[-1].get_window_extent().y1 < 300
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_points_by_area_are_named_in_a_crowd(size: str) -> None:
+    big = [{"x": x, "y": x, "name": name, "share": 0.5} for x, name in ((20.0, "the first"), (26.0, "the second"))]
+    results = {"big": big, "cloud": CLOUD}
+    marks = (Points(Rows("cloud"), "x", "y"), Points(Rows("big"), "x", "y", area="share", text="name"))
+    assert {"the first", "the second"} <= set(texts(chart_of(*marks), results, size))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_points_on_each_other_have_one_text(size: str) -> None:
+    big = [{"x": x, "y": x, "name": name, "share": 0.3} for x, name in ((20.0, "one"), (20.0, "other"), (200.0, "far"))]
+    shown = texts(chart_of(Points(Rows("big"), "x", "y", area="share", text="name")), {"big": big}, size)
+    assert set(shown) == {"one, other", "far"}
+
+
+def luminance(colour: Any) -> float:
+    """Of WCAG 2, on white."""
+    from matplotlib.colors import to_rgba
+
+    red, green, blue, alpha = to_rgba(colour)
+    mixed = [part * alpha + 1 - alpha for part in (red, green, blue)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in mixed]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("colour", ["green", "orange", "sky", "pink", "blue", "soft"])
+def test_a_faint_point_is_seen_on_white(colour: Any) -> None:
+    results = {"few": [{"x": 20.0, "y": 20.0}]}
+    chart = chart_of(Points(Rows("few"), "x", "y", "p", Look(colour, "plus", faint=True)))
+    (cloud,) = figure_of(chart, results).axes[0].collections
+    assert 1.05 / (luminance(cloud.get_edgecolor()[0]) + 0.05) >= 3
+
+
+def test_two_texts_beside_each_other_do_not_read_as_one() -> None:
+    axes, places = empty_places()
+    assert places.put("TP 1", [Place(300, 300, "left", "bottom")], 1.0)
+    right = axes.texts[-1].get_window_extent().x1
+    touching, apart = Place(right + 1, 300, "left", "bottom"), Place(right + 12, 300, "left", "bottom", 5.0)
+    assert places.put("Q 16", [touching, apart], float("inf"))
+    assert axes.texts[-1].get_window_extent().x0 >= right + 10

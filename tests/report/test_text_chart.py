@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from mla_calc.report import terminal
-from mla_calc.report.chart import Axis, Chart, Look, Panel, Points, Roof, Rows, Rule
+from mla_calc.report.chart import Axis, Chart, Line, Look, Mark, Panel, Points, Roof, Rows, Rule
 from mla_calc.report.drawing.text import chart_text
 from mla_calc.report.drawing.text_scale import Scale
 from mla_calc.report.record import Report
@@ -284,3 +284,183 @@ def test_without_plotext_the_report_is_whole(monkeypatch: pytest.MonkeyPatch) ->
     assert to_text(sample_charts.REPORT, False).split("\n")[-4:] == [
         "note: no chart: plotext is not installed, or was built for another system", "", "Pumps lift water.", "",
     ]  # fmt: skip
+
+
+# --- under a roof
+
+
+CEILING = {"slope": 4.8e12, "flat": 989.4e12}
+"""An H200's, which meet at 206.1."""
+ROOM = (Axis("x", "log", low=0.5, high=5e3), Axis("y", "log", unit=1e12, low=2e12, high=4e15))
+
+
+def under_roof(*marks: Mark, points: list[dict[str, Any]]) -> tuple[Chart, dict[str, Any]]:
+    roof = Roof("slope", "flat", "roof: 989.4 T, 4.8 T")
+    return Chart("t", "", (Panel(*ROOM, (roof, *marks)),)), CEILING | {"points": points}
+
+
+def rows_of(lines: list[str], sign: str) -> list[int]:
+    """The rows of cells that have a sign, counted from the top."""
+    floor = next(index for index, line in enumerate(lines) if "\u2514" in line)
+    left = lines[floor].index("\u2514") + 1
+    return [index for index in range(1, floor) if sign in lines[index][left:]]
+
+
+def named(kind: str, **options: Any) -> Points:
+    return Points(Rows("points", (("kind", kind),)), "x", "y", kind, **options)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize(("share", "low", "high"), [(0.61, 0, 99), (1.44, -99, 0)])
+def test_no_sign_is_moved_across_a_roof(width: int, share: float, low: int, high: int) -> None:
+    """One at 61 % of 989.4 T among four on the roof stands on it or below, one at 144 % on it or above."""
+    points = [{"x": 900.0, "y": share * 989.4e12, "kind": "measured", "n": ""}]
+    points += [{"x": x, "y": 989.4e12, "kind": "bound", "n": f"n{x}"} for x in (870.0, 890.0, 900.0, 930.0)]
+    marks = (named("measured", rank=1), named("bound", text="n"))
+    for height in range(14, 51, 3):
+        lines = chart_text(*under_roof(*marks, points=points), width, height, False).split("\n")
+        (roof,), (found,) = rows_of(lines, "1"), rows_of(lines, "A")
+        assert low <= found - roof <= high, height
+        for sign in "BCDE":
+            assert rows_of(lines, sign) in ([roof], []), (sign, height)
+
+
+@pytest.mark.parametrize("height", range(14, 51, 3))
+def test_no_step_of_a_line_is_moved_across_a_roof(height: int) -> None:
+    """Each step lies on the flat part, well right of 206.1."""
+    steps = [{"x": 300.0 * 1.04**at, "y": 989.4e12, "kind": "step"} for at in range(12)]
+    line = Line(Rows("points"), "x", "y", "line")
+    lines = chart_text(*under_roof(line, points=steps), 80, height, False).split("\n")
+    assert rows_of(lines, "a") == rows_of(lines, "1")
+
+
+@pytest.mark.parametrize("many", [1, 5, 30])
+def test_points_of_the_highest_rank_are_always_seen(many: int) -> None:
+    above = [{"x": 20.0 * 1.2**at, "y": 1.3e15, "kind": "above"} for at in range(many)]
+    others = [{"x": row["x"], "y": row["y"], "kind": "other", "n": "n"} for row in above]
+    for sign in {"A"} if many < 13 else {"%"}:
+        look = Look(marker="diamond")
+        alone = chart_text(*under_roof(named("above", look=look, rank=2), points=above), 80, 20, False).split("\n")
+        marks = (named("above", look=look, rank=2), named("other", text="n"), Line(Rows("points"), "x", "y", "l"))
+        among = chart_text(*under_roof(*marks, points=[*above, *others]), 80, 22, False).split("\n")
+        (row,), (crowded,) = rows_of(alone, sign), rows_of(among, sign)
+        assert row == crowded
+        spots = [[at for at, each in enumerate(line) if each == sign] for line in (alone[row], among[row])]
+        assert spots[0] == spots[1] != []
+
+
+def test_many_points_leave_a_letter_its_place() -> None:
+    crowd = [{"x": 10.0 * 1.01**at, "y": y, "kind": "crowd"} for at in range(300) for y in (8e13, 1.5e14, 3e14, 6e14)]
+    points = [*crowd, {"x": 40.0, "y": 1.5e14, "kind": "one", "n": "the one"}]
+    marks = (named("crowd", look=Look(marker="plus"), rank=1), named("one", text="n"))
+    lines = chart_text(*under_roof(*marks, points=points), 80, 20, False).split("\n")
+    assert len(rows_of(lines, "A")) == 1
+    assert "A the one" in lines[-1]
+
+
+def test_the_key_tells_what_hides_a_sign() -> None:
+    points = [{"x": 5.0, "y": 24e12, "kind": "few", "n": f"number {at}"} for at in range(12)]
+    lines = chart_text(*under_roof(named("few", text="n"), points=points), 60, 24, False).split("\n")
+    key = "\n".join(lines[next(at for at, line in enumerate(lines) if line.strip() == "x") :])
+    hidden = [sign for sign in "ABCDEFGHIJKL" if not rows_of(lines, sign)]
+    assert hidden
+    for at, sign in enumerate("ABCDEFGHIJKL"):
+        assert re.search(rf"{sign} number {at} \(at [A-L]\)", key.replace("\n", " ")) is not None or sign not in hidden
+        assert f"{sign} number {at} (at" not in key or sign in hidden
+
+
+# --- texts that must be read, and the key
+
+
+def crossings(many: int, rules: int) -> tuple[Chart, dict[str, Any]]:
+    """Lines whose solved points fall together at 100 and 480 T, and rules close to there."""
+    names = [f"line {at}" for at in range(many)]
+    points = [
+        {"x": 100.0, "y": 4.8e14, "kind": name, "n": f"SOLVED {at}", "must": True} for at, name in enumerate(names)
+    ]
+    marks = [Line(Rows("points", (("kind", name),)), "x", "y", name, text="n", must="must") for name in names]
+    upright = [Rule(f"rule{at}", "x", f"RULE {at} IS {{}}") for at in range(rules)]
+    chart, results = under_roof(*upright, *marks, points=points)
+    return chart, results | {f"rule{at}": 90.0 + at for at in range(rules)}
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 16), (80, 24), (200, 50)])
+def test_what_must_be_read_stands_at_its_place_or_in_the_key(width: int, height: int) -> None:
+    many, rules = 14, 44
+    chart, results = crossings(many, rules)
+    lines = chart_text(chart, results, width, height, False, whole_key=True).split("\n")
+    floor = next(at for at, line in enumerate(lines) if "\u2514" in line)
+    key = "\n".join(lines[floor + 3 :])
+    # 2 to 4,000 T on so many rows, and a point at 480
+    at_point = floor - 1 - round(log10(480 / 2) / log10(4000 / 2) * (floor - 2))
+    inside = 0
+    for number in range(many):
+        sign = "abcdefghijklmn"[number]
+        rows = [at for at in range(1, floor) if re.search(rf"SOLVED {number}(?!\d)", lines[at])]
+        inside += len(rows)
+        assert all(abs(at - at_point) <= 1 for at in rows)
+        assert rows or re.search(rf"{sign} SOLVED {number}(?!\d)", key)
+    for number in range(rules):
+        text = f"RULE {number} IS {90 + number}"
+        assert any(text in line for line in lines[1:floor]) or f"\u250a {text}" in key
+    assert 0 < inside < many
+    assert "crossings: " in key
+    assert ("ridges: " in key) == (height < 50)
+
+
+def test_a_text_does_not_touch_the_sign_of_another() -> None:
+    for x in range(60, 140, 4):
+        points = [{"x": 100.0, "y": 9.9e13, "kind": "line", "n": "solved", "must": True}]
+        points += [{"x": float(x), "y": y, "kind": "other"} for y in (5e13, 9.9e13, 2e14)]
+        line = Line(Rows("points", (("kind", "line"),)), "x", "y", "line", text="n", must="must")
+        lines = chart_text(*under_roof(line, named("other"), points=points), 80, 20, False).split("\n")
+        (found,) = [re.search("(.)solved(.)", each + " ") for each in lines[:-1] if "solved" in each]
+        assert found is not None
+        assert not found[1].isalpha()
+        assert not found[2].isalpha()
+
+
+def series(many: int) -> tuple[Chart, dict[str, Any]]:
+    names = [f"a line of some length number {at}" for at in range(many)]
+    points = [{"x": 2.0 + at, "y": 1e13, "kind": name} for at, name in enumerate(names)]
+    return under_roof(*(Line(Rows("points", (("kind", name),)), "x", "y", name) for name in names), points=points)
+
+
+def test_a_whole_key_is_never_cut_and_its_chart_fits_a_screen() -> None:
+    chart, results = series(24)
+    cut = chart_text(chart, results, 80, 16, False)
+    assert "more" in cut.split("\n")[-1]
+    assert cut.count("\n") == 15
+    lines = chart_text(chart, results, 80, 16, False, whole_key=True).split("\n")
+    for at in range(24):
+        assert any(re.search(rf"\b{'abcdefghijklmnopqrstuvwxyz'[at]} a line of some length number {at}\b", line)
+                   for line in lines)  # fmt: skip
+    floor = next(at for at, line in enumerate(lines) if "\u2514" in line)
+    assert 8 < floor <= 16 - 3
+    assert chart_text(*series(3), 80, 16, False) == chart_text(*series(3), 80, 16, False, whole_key=True)
+
+
+def test_roofs_lose_their_numbers_in_the_key_before_a_line_loses_its_name() -> None:
+    for many, numbers in ((9, True), (10, False)):
+        lines = chart_text(*series(many), 80, 16, False).split("\n")
+        assert ("1 \u2500\u2500 roof: 989.4 T, 4.8 T" in "\n".join(lines)) == numbers
+        assert "1 \u2500\u2500 roof" in "\n".join(lines)
+        assert f"number {many - 1}" in "\n".join(lines)
+        assert "more" not in lines[-1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_names_of_roofs_stand_where_they_have_room(size: tuple[int, int]) -> None:
+    results = {"slope": 1e12, "flat": 5e14, "low": 4e10, "same": 5.0001e14}
+    first = Roof("slope", "flat", "r", on_flat="first")
+    second, third = Roof("low", "same", "s", on_flat="second"), Roof("low", "flat", "t", on_slope="third")
+    lines = chart_text(Chart("t", "", (Panel(*ROOM, (first,)),)), results, *size, False).split("\n")
+    (row,) = rows_of(lines, "first")
+    assert lines[row].endswith(" first 1")
+    axes = (replace(ROOM[0], high=1e6), ROOM[1])
+    lines = chart_text(Chart("t", "", (Panel(*axes, (first, second, third)),)), results, *size, False).split("\n")
+    (row,) = rows_of(lines, "first")
+    assert " first, second " in lines[row]  # of those that share a row one name alone would be all of theirs
+    assert len(rows_of(lines, "third")) == 1
+    crowded = Panel(*axes, (first, replace(second, on_flat="a name that is much too long")))
+    assert not rows_of(chart_text(Chart("t", "", (crowded,)), results, *size, False).split("\n"), "first")

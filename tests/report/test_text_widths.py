@@ -19,5 +19,5 @@ def test_a_text_is_placed_as_wide_as_its_outline(label: str, size: Size) -> None
         text = new_figure("", "", size).text(0, 0, label, fontsize=size.small)
         placed = text.get_window_extent().width * 72 / size.dpi
         outline = TextPath((0, 0), label, size=size.small, prop=FontProperties(family=FONT)).get_extents().width
-    # the free room at both ends takes a point; hinted, the first label was 8.5 points wider on a slide
-    assert placed == pytest.approx(outline, abs=1.5)
+    # the free room at both ends takes one or two points; hinted, the first label was 8.5 points wider on a slide
+    assert placed == pytest.approx(outline, abs=2)

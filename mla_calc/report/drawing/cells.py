@@ -12,7 +12,7 @@ from .. import format as fmt
 from ..chart import Cells, Rule
 from ..chart_data import drawn, edges, value
 from .ceilings import rule_text
-from .placing import ANYWHERE, Place
+from .placing import ON_POINT, Place
 from .sheet import POINT_TEXTS, Direction, Sheet
 from .style import COLOURS, COLUMN, INK, TEXT_COLOURS, Size
 
@@ -31,6 +31,8 @@ FITTING = 0.84
 RULE_CHARACTERS = {"slide": 22, "column": 14}
 """Where the name of a rule is broken."""
 INK_LUMINANCE = 0.01
+OVER_RULES = 3.45
+"""Of a number with its ground: over rules, and below lines and points."""
 Spans = dict[Direction, dict[Any, tuple[float, float]]]
 """From where to where the cells of each value lie on either axis."""
 
@@ -58,9 +60,7 @@ def cell_look(ratio: float, octaves: float, size: Size) -> dict[str, Any]:
 
 def tint(colour: str, strength: float) -> tuple[float, float, float]:
     """A colour let down with white; opaque."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    red, green, blue = (1 - strength * (1 - part / 255) for part in bytes.fromhex(colour.removeprefix("#")))
     return red, green, blue
 
 
@@ -110,7 +110,11 @@ def _spans(sheet: Sheet, mark: Cells, direction: Direction) -> dict[Any, tuple[f
 
 
 def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans, octaves: float) -> None:
-    """What stands in the cells, all in one size; nothing where the smallest cell cannot hold it."""
+    """What stands in the cells, all in one size; nothing where the smallest cell cannot hold it.
+
+    A number may stand on a rule, which goes on beside it. It gives way to lines, points and bars: where they leave no
+    place in its cell, it is left out.
+    """
     texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
     boxes = []
     for record in found:
@@ -129,8 +133,9 @@ def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans,
         shifts = [(across, away) for across in (0.0, -aside, aside) for away in (0.0, -up, up)]
         places = [Place(middle + across, half + away, "center", "center", abs(across) / 50 + abs(away) / 100)
                   for across, away in shifts]  # fmt: skip
-        sheet.places.put(text, places, ANYWHERE, color=readable_on(colour), fontsize=size,
-                         bbox={"boxstyle": "square,pad=0.1", "fc": colour, "ec": "none"}, zorder=3.65)  # fmt: skip
+        plate = {"boxstyle": "square,pad=0.1", "fc": colour, "ec": "none"}
+        look: dict[str, Any] = {"color": readable_on(colour), "fontsize": size, "bbox": plate, "zorder": OVER_RULES}
+        sheet.places.put(text, places, ON_POINT, **look)
 
 
 def _fitting(sheet: Sheet, text: str, box: tuple[float, float, float, float]) -> float:
@@ -146,7 +151,7 @@ def name_rules(sheet: Sheet) -> None:
     placed = [(at, mark) for mark in rules if (at := sheet.rule_at(mark.path, "y")) is not None]
     names = [
         sheet.axes.annotate(
-            fill(rule_text(sheet, mark), RULE_CHARACTERS[sheet.size.name], break_long_words=False), (1, at),
+            broken(rule_text(sheet, mark), RULE_CHARACTERS[sheet.size.name]), (1, at),
             fontsize=sheet.size.small,
             xycoords=("axes fraction", "data"), xytext=(sheet.size.points(5), 0), textcoords="offset points",
             va="center", ha="left", color=TEXT_COLOURS[mark.look.colour], annotation_clip=False, linespacing=1.1,
@@ -156,14 +161,24 @@ def name_rules(sheet: Sheet) -> None:
     sheet.above.append(partial(_part, sheet, names))
 
 
+def broken(text: str, width: int) -> str:
+    """A text in lines of so many characters; a word that is longer is broken behind its underscores."""
+    words = [word if len(word) <= width else word.replace("_", "_ ") for word in text.split(" ")]
+    return fill(" ".join(words), width, break_long_words=False).replace("_ ", "_")
+
+
 def _part(sheet: Sheet, names: list[Any]) -> None:
-    """Move names up that stand on the one below them."""
-    free = float("-inf")
-    for name in names:
-        extent = name.get_window_extent()
-        up = max(0.0, free - extent.y0)
-        name.set_position((name.get_position()[0], up / sheet.size.dpi * 72))
-        free = extent.y1 + up
+    """Move names up that stand on the one below them, and all that would stand above the panel down again."""
+    extents = [name.get_window_extent() for name in names]
+    ups, free = [], float("-inf")
+    for extent in extents:
+        ups.append(max(0.0, free - extent.y0))
+        free = extent.y1 + ups[-1]
+    most = sheet.axes.get_window_extent().y1
+    for at in reversed(range(len(names))):
+        ups[at] = min(ups[at], most - extents[at].y1)
+        most = extents[at].y0 + ups[at]
+        names[at].set_position((names[at].get_position()[0], ups[at] / sheet.size.dpi * 72))
 
 
 def draw_key(figure: Figure, panels: list[Any], ratios: list[float], size: Size) -> None:
@@ -177,16 +192,14 @@ def draw_key(figure: Figure, panels: list[Any], ratios: list[float], size: Size)
     bar = figure.colorbar(scale, ax=panels, location="bottom", aspect=45, shrink=0.72, pad=0.02)
     steps = [step for step in (-4, -3, -2, -1, 0, 1, 2, 3, 4) if abs(step) <= octaves]
     every = 2 if size is COLUMN and octaves > 2 else 1
-    bar.set_ticks(
-        steps, labels=["" if (octaves - step) % every else _key_text(step, octaves, ratios) for step in steps]
-    )
+    bar.set_ticks(steps, labels=["" if (octaves - step) % every else key_text(step, octaves, ratios) for step in steps])
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=size.small, length=size.points(3))
     hatched = tint(COLOURS["red"], 0.75)
     bar.ax.axvspan(-octaves, 0, facecolor="none", edgecolor=hatched, hatch=size.hatch(HATCH), linewidth=0)
 
 
-def _key_text(step: int, octaves: float, ratios: list[float]) -> str:
+def key_text(step: int, octaves: float, ratios: list[float]) -> str:
     """A tick of the key; at an end that has its colour for larger ratios too, that it does."""
     if not step:
         return "1"

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
+from ...errors import InputError
 from ..direction import MARK, isolated
 
 FONT = "DejaVu Sans"
@@ -17,8 +19,21 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def drawable(found: Any) -> Any:
-    """A chart or results whose texts are as :func:`drawable_text` has them; keys stay as they are."""
+    """A chart or results whose texts are as :func:`drawable_text` has them; keys stay as they are.
+
+    Raises:
+        InputError: matplotlib, which draws them, is missing.
+    """
+    check_matplotlib()
     return with_texts(found, drawable_text)
+
+
+def check_matplotlib() -> None:
+    """Raises InputError where matplotlib, which comes with every whole install, is missing."""
+    try:
+        import_module("matplotlib")
+    except ImportError:
+        raise InputError("a figure as a picture needs matplotlib", "pip install matplotlib") from None
 
 
 def with_texts(found: Any, change: Callable[[str], str]) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 from .. import format as fmt
 from ..chart import Line, Look, Points
 from ..chart_data import drawn, value
-from .placing import ANYWHERE, FAR, NEAR, OFF_LINES, OFF_POINTS, OFF_TEXTS, around
+from .placing import ANYWHERE, FAR, NEAR, OFF_CROWDS, OFF_LINES, OFF_TEXTS, ON_LINE, ON_POINT, SAME_PLACE, Box, around
 from .sheet import FAINT, LINE_TEXTS, MORE_TEXTS, MUSTS, POINT_TEXTS, Sheet, line_look, marker_look
-from .style import COLOURS, INK, MARKERS, TEXT_COLOURS, Size
+from .style import COLOURS, MARKERS, TEXT_COLOURS, Size
 
 LEAST_SHARE = 0.02
 """A point by area is drawn no smaller than this share, or it could not be seen."""
@@ -20,6 +20,8 @@ LABELS = 6
 """How many points by area have their text, the largest first."""
 ARROW_EVERY = 60.0
 """Points of a slide between two arrowheads of a line."""
+SPREAD_WIDTH = 2.2
+"""How many times as wide as a marker the ends of an upright bar are."""
 Point = tuple[float, float, dict[str, Any]]
 
 
@@ -33,7 +35,9 @@ def draw_line(sheet: Sheet, mark: Line) -> None:
     line.set_gid(sheet.gid(mark))
     if mark.spread:
         draw_spread(sheet, mark, found)
-    sheet.above.append(partial(_take, sheet, found, sheet.size.marker**2 if mark.markers else 0.0, line=True))
+    area = sheet.size.marker**2 if mark.markers else 0.0
+    # a number of a map may stand on a rule, but on no line
+    sheet.above.append(partial(_take, sheet, found, area, line=ON_POINT if sheet.has_cells else ON_LINE))
     if mark.arrow and len(found) > 1:
         sheet.above.append(partial(_arrows, sheet, found, mark.look))
     if mark.text:
@@ -52,7 +56,7 @@ def _standing(sheet: Sheet, mark: Line, point: Point, is_end: bool) -> tuple[flo
     if mark.must and value(record, mark.must):
         up = sheet.axes.transAxes.inverted().transform(sheet.axes.transData.transform((x, y)))[1]
         return MUSTS + 0.9 * (1 - min(max(float(up), 0.0), 1.0)), ANYWHERE
-    return (LINE_TEXTS, OFF_TEXTS) if is_end and not mark.ends else (MORE_TEXTS, OFF_LINES)
+    return (LINE_TEXTS, OFF_CROWDS) if is_end and not mark.ends else (MORE_TEXTS, OFF_LINES)
 
 
 def draw_spread(sheet: Sheet, mark: Line, found: list[Point]) -> None:
@@ -65,17 +69,26 @@ def draw_spread(sheet: Sheet, mark: Line, found: list[Point]) -> None:
         if len(known) == 2:
             sheet.axes.plot(
                 [x, x], known, zorder=3.55, color=TEXT_COLOURS[mark.look.colour], linewidth=sheet.size.points(1.4),
-                marker="_", markersize=sheet.size.marker * 2.2, markeredgewidth=sheet.size.points(1.4),
+                marker="_", markersize=sheet.size.marker * SPREAD_WIDTH, markeredgewidth=sheet.size.points(1.4),
             )  # fmt: skip
+            sheet.above.append(partial(_take_spread, sheet, x, (known[0], known[1])))
 
 
-def _take(sheet: Sheet, found: list[Point], area: float, line: bool = False) -> None:
-    """Keep texts off points and line."""
+def _take_spread(sheet: Sheet, x: float, ends: tuple[float, float]) -> None:
+    """Keep texts off an upright bar and its ends."""
+    (across, low), (_, high) = (sheet.places.at(x, end) for end in sorted(ends))
+    half = sheet.size.marker * SPREAD_WIDTH / 2 * sheet.size.dpi / 72
+    thick = sheet.places.px(0.7)
+    sheet.places.points.append(Box(across - half, low - thick, across + half, high + thick))
+
+
+def _take(sheet: Sheet, found: list[Point], area: float, line: float = 0.0) -> None:
+    """Keep texts off points, and off the line where it costs something to cross it."""
     if area:
         for x, y, _ in found:
             sheet.places.add_point(x, y, area)
     if line:
-        sheet.places.add_line((x, y) for x, y, _ in found)
+        sheet.places.add_line(((x, y) for x, y, _ in found), line)
 
 
 def _line_text(sheet: Sheet, mark: Line, found: list[Point], at: int, most: float) -> None:
@@ -84,10 +97,9 @@ def _line_text(sheet: Sheet, mark: Line, found: list[Point], at: int, most: floa
     if not text:
         return
     gap = sheet.places.px(sheet.size.marker / sheet.size.font * 12.5 / 2 + 4)
-    point = sheet.places.at(x, y)
-    far = mark.must and value(record, mark.must)
-    places = around(*point, gap, FAR if far else NEAR if most < OFF_TEXTS else FAR[:4])
-    sheet.places.put(text, places, most, point, color=TEXT_COLOURS[mark.look.colour], fontweight="bold")
+    own = sheet.places.marker(x, y, sheet.size.marker**2 if mark.markers else 0.0)
+    places = around(*own.centre, gap, FAR if most >= OFF_CROWDS else NEAR)
+    sheet.places.put(text, places, most, own, color=TEXT_COLOURS[mark.look.colour], fontweight="bold")
 
 
 def _arrows(sheet: Sheet, found: list[Point], look: Look) -> None:
@@ -136,8 +148,10 @@ def draw_points(sheet: Sheet, mark: Points) -> None:
     for point, area in zip(found, areas, strict=True):
         sheet.above.append(partial(_take, sheet, [point], area))
     if mark.text:
-        for point, area in list(zip(found, areas, strict=True))[: LABELS if mark.area else None]:
-            sheet.later.append((POINT_TEXTS, partial(_point_text, sheet, mark, point, area)))
+        named = list(zip(found, areas, strict=True))[: LABELS if mark.area else None]
+        largest = value(found[0][2], mark.area) if mark.area else None
+        rank = POINT_TEXTS + 0.9 * (1 - min(largest or 0.0, 1.0))  # the largest marker is what others' texts go round
+        sheet.later.append((rank, partial(_point_texts, sheet, mark, named)))
 
 
 def point_area(share: float | None, mark: Points, size: Size) -> float:
@@ -150,6 +164,16 @@ def point_area(share: float | None, mark: Points, size: Size) -> float:
 def point_look(mark: Points, size: Size) -> dict[str, Any]:
     """Colours of a cloud of points."""
     colour = COLOURS[mark.look.colour]
+    if mark.look.faint and not mark.look.hollow:
+        from matplotlib.colors import to_rgba
+
+        # of points on each other the inside shows how many they are, the edge each of them
+        return {
+            "facecolors": to_rgba(colour, FAINT),
+            "edgecolors": TEXT_COLOURS[mark.look.colour],
+            "linewidths": size.points(0.6),
+            "alpha": None,
+        }
     return {
         "facecolors": "none" if mark.look.hollow else colour,
         "edgecolors": colour if mark.look.hollow else "white",
@@ -158,8 +182,27 @@ def point_look(mark: Points, size: Size) -> dict[str, Any]:
     }
 
 
-def _point_text(sheet: Sheet, mark: Points, point: Point, area: float) -> None:
-    x, y, record = point
-    text = fmt.shown(value(record, mark.text), mark.kind)
-    gap = area**0.5 / 2 * sheet.size.dpi / 72 + sheet.places.px(3)
-    sheet.places.put(text, around(*sheet.places.at(x, y), gap), OFF_POINTS, color=INK)
+def _point_texts(sheet: Sheet, mark: Points, named: list[tuple[Point, float]]) -> None:
+    """The texts of points, the largest first; those that lie on each other have one."""
+    groups: list[tuple[Box, list[str]]] = []
+    for (x, y, record), area in named:
+        text, own = fmt.shown(value(record, mark.text), mark.kind), sheet.places.marker(x, y, area)
+        at_it = next((texts for other, texts in groups if _same_place(sheet, own, other)), None)
+        if at_it is None:
+            groups.append((own, [text]))
+        elif text not in at_it:
+            at_it.append(text)
+    for own, texts in groups:
+        _point_text(sheet, mark, ", ".join(filter(None, texts)), own)
+
+
+def _same_place(sheet: Sheet, one: Box, other: Box) -> bool:
+    (x, y), (to_x, to_y) = one.centre, other.centre
+    return hypot(to_x - x, to_y - y) <= sheet.places.px(SAME_PLACE)
+
+
+def _point_text(sheet: Sheet, mark: Points, text: str, own: Box) -> None:
+    """A point's name, at the end of a line if need be: only another text leaves it no room."""
+    if text:
+        places = around(*own.centre, sheet.places.px(4), FAR, (own.right - own.left) / 2)
+        sheet.places.put(text, places, OFF_TEXTS, own, color=TEXT_COLOURS[mark.look.colour])

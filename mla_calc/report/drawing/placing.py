@@ -15,19 +15,29 @@ from typing import TYPE_CHECKING, Any, Literal
 from .style import Size
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 ON_TEXT, ON_POINT, ON_LINE, ON_RULE, OUTSIDE = 1000.0, 60.0, 20.0, 6.0, 1000.0
 MOST_POINTS = 4
 """Points under a text that cost: a cloud of them is no worse than another text."""
-ANYWHERE, OFF_TEXTS, OFF_POINTS, OFF_LINES = float("inf"), ON_TEXT, ON_POINT, 2 * ON_LINE
-"""What a text may cost: one that must be there, one that covers no text, no point, one that crosses a line at most."""
+ANYWHERE, OFF_TEXTS, OFF_CROWDS, OFF_POINTS, OFF_LINES = float("inf"), ON_TEXT, 3.5 * ON_POINT, ON_POINT, 2 * ON_LINE
+"""What a text may cost: one that must be there, one that covers no text, few points, no point, one line at most."""
 AIR = 2.0
 """Points of a slide that a text keeps from a line."""
 NEAR, FAR = (1.0, 1.8), (1.0, 1.8, 3.0, 4.5, 6.0, 8.0, 10.0, 12.5)
 """How many gaps a text is away from its point: one that there is no need of, and one that must be there."""
-LEAST_LEADER = 14.0
-"""Points of a slide from a text to its point, from which on a thin line joins them."""
+LEAST_LEADER, SHORT_LEADER = 9.0, 5.0
+"""Points of a slide from a text to its point's edge: from the first on a thin line joins them; one shorter than the
+second would not be seen."""
+MISREAD, LED_ASTRAY, RIVALLED = 70.0, 12.0, 18.0
+"""What it costs a text to be nearer to another point than to its own: without a line to it, and with one; and to be
+as near to both."""
+RIVAL = 2.5
+"""Points of a slide that another marker has to be further from a text than its own."""
+SAME_PLACE = 4.0
+"""Points of a slide: two markers no further apart lie on each other, and one text names both."""
 HALO = 2.2
 """Points of a slide that a text has around it, where it crosses a line."""
 STEP_PX = 3.0
@@ -62,6 +72,23 @@ class Box:
         return (self.left < other.right and other.left < self.right
                 and self.bottom < other.top and other.bottom < self.top)  # fmt: skip
 
+    def grown(self, by: float) -> Box:
+        """The rectangle with a margin."""
+        return Box(self.left - by, self.bottom - by, self.right + by, self.top + by)
+
+    def gap_to(self, marker: Box) -> float:
+        """How far a marker is; 0 where it is touched. One that fills its rectangle to the corners counts as round."""
+        across = max(0.0, self.left - marker.right, marker.left - self.right)
+        up = max(0.0, self.bottom - marker.top, marker.bottom - self.top)
+        (x, y), (to_x, to_y) = _nearest(self, marker.centre), marker.centre
+        radius = max(marker.right - marker.left, marker.top - marker.bottom) / 2
+        return max(hypot(across, up), hypot(to_x - x, to_y - y) - radius)
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Its middle."""
+        return (self.left + self.right) / 2, (self.bottom + self.top) / 2
+
 
 @dataclass(slots=True)
 class Places:
@@ -71,8 +98,8 @@ class Places:
     size: Size
     texts: list[Box] = field(default_factory=list)
     points: list[Box] = field(default_factory=list)
-    lines: list[tuple[float, list[tuple[float, float]]]] = field(default_factory=list)
-    """What it costs to cross it, and its way."""
+    lines: list[tuple[float, NDArray[np.float64]]] = field(default_factory=list)
+    """What it costs to cross it, and its way: places close to each other."""
 
     def px(self, points: float) -> float:
         """A distance of a slide, in pixels of this figure."""
@@ -85,20 +112,25 @@ class Places:
 
     def add_point(self, x: float, y: float, area: float) -> None:
         """Take the place of a marker of ``area`` square points at ``x``, ``y`` of the data."""
+        self.points.append(self.marker(x, y, area))
+
+    def marker(self, x: float, y: float, area: float) -> Box:
+        """What a marker of ``area`` square points at ``x``, ``y`` of the data fills."""
         across, up = self.at(x, y)
-        radius = area**0.5 / 2 * self.size.dpi / 72
-        self.points.append(Box(across - radius, up - radius, across + radius, up + radius))
+        return Box(across, up, across, up).grown(area**0.5 / 2 * self.size.dpi / 72)
 
     def add_line(self, found: Iterable[tuple[float, float]], cost: float = ON_LINE) -> None:
         """Take the way of a broken line through points of the data."""
         self._sample([self.at(*point) for point in found], cost)
 
     def _sample(self, corners: list[tuple[float, float]], cost: float) -> None:
+        import numpy as np
+
         sampled = corners[:1]
         for (x, y), (to_x, to_y) in pairwise(corners):
             steps = min(ceil(hypot(to_x - x, to_y - y) / STEP_PX), 2000)
             sampled += [(x + (to_x - x) * at / steps, y + (to_y - y) * at / steps) for at in range(1, steps + 1)]
-        self.lines.append((cost, sampled))
+        self.lines.append((cost, np.array(sampled).reshape(-1, 2).T))
 
     def extent(self, text: str) -> tuple[float, float]:
         """Width and height of a small text, in pixels."""
@@ -112,48 +144,79 @@ class Places:
         text: str,
         candidates: Sequence[Place],
         most: float,
-        point: tuple[float, float] | None = None,
+        own: Box | None = None,
         **look: Any,
     ) -> bool:
         """Draw ``text`` at the cheapest of ``candidates``, unless that costs ``most`` or more; whether it was drawn.
 
-        A thin line joins it with ``point``, in pixels, where that is far from it.
+        A thin line joins it with ``own``, the marker that it names, where that is far from it or another is nearer.
         """
         look = {"fontsize": self.size.small, "zorder": 6, "linespacing": 1.1} | look
         if "bbox" not in look:
             look["path_effects"] = self._halo()
         drawn = self.axes.text(0, 0, text, transform=None, clip_on=False, **look)
         extent = drawn.get_window_extent()
-        boxes = [_box(place, extent.width, extent.height) for place in candidates]
-        costs = [place.cost + self._cost(box) for place, box in zip(candidates, boxes, strict=True)]
-        if point:
-            costs = [cost + self._leader_cost(box, point) for cost, box in zip(costs, boxes, strict=True)]
-        best = costs.index(min(costs))
-        if costs[best] >= most:
+        place, box, cost = self._cheapest(candidates, extent.width, extent.height, own)
+        if cost >= most:
             drawn.remove()
             return False
-        self._settle(drawn, candidates[best])
-        self.texts.append(boxes[best])
-        if point:
-            self._lead(boxes[best], point, look.get("color"))
+        self._settle(drawn, place)
+        self.texts.append(box)
+        if own and self._is_led(box, own):
+            self._lead(box, own.centre, look.get("color"))
         return True
+
+    def _cheapest(
+        self, candidates: Sequence[Place], width: float, height: float, own: Box | None
+    ) -> tuple[Place, Box, float]:
+        """The best place of a text of this size, what it fills there, and what that costs."""
+        best: tuple[Place, Box, float] | None = None
+        for place in sorted(candidates, key=lambda each: each.cost):
+            if best and place.cost >= best[2]:
+                break
+            box = _box(place, width, height)
+            cost = place.cost + self._cost(box)
+            if own and (best is None or cost < best[2]):
+                cost += self._reading_cost(box, own)
+            if best is None or cost < best[2]:
+                best = place, box, cost
+        assert best
+        return best
+
+    def _reading_cost(self, box: Box, own: Box) -> float:
+        """What it costs a text to be read as another point's, and what a line to its own would cover."""
+        gap, rival = box.gap_to(own), self._rival_gap(box, own)
+        led = self._leader_cost(box, own.centre) if self._is_led(box, own) else 0.0
+        if rival < gap - 0.5:
+            return led + (MISREAD if gap < self.px(SHORT_LEADER) else LED_ASTRAY)
+        return led + (RIVALLED if rival <= gap + self.px(RIVAL) else 0.0)
+
+    def _is_led(self, box: Box, own: Box) -> bool:
+        """Whether a line joins a text with its marker."""
+        gap = box.gap_to(own)
+        return gap >= self.px(LEAST_LEADER) or self._rival_gap(box, own) < gap - 0.5
+
+    def _rival_gap(self, box: Box, own: Box) -> float:
+        """How far the nearest marker is that a text could be read as the name of; one at the same place is none."""
+        (x, y), same = own.centre, self.px(SAME_PLACE)
+        reach = box.grown(box.gap_to(own) + self.px(RIVAL))  # what is beyond is no rival
+        near = (other for other in self.points if reach.overlaps(other))
+        apart = (other for other in near if hypot(other.centre[0] - x, other.centre[1] - y) > same)
+        return min((box.gap_to(other) for other in apart), default=float("inf"))
 
     def _leader_cost(self, box: Box, point: tuple[float, float]) -> float:
         """What a line to the point would cover of other texts and points."""
         (x, y), (to_x, to_y) = _nearest(box, point), point
-        if hypot(to_x - x, to_y - y) < self.px(LEAST_LEADER):
-            return 0.0
         way = [(x + (to_x - x) * at / 20, y + (to_y - y) * at / 20) for at in range(1, 20)]
-        others = [other for other in self.points if not _holds(other, *point)]
+        span = Box(min(x, to_x), min(y, to_y), max(x, to_x), max(y, to_y)).grown(1)
+        others = [other for other in self.points if span.overlaps(other) and not _holds(other, *point)]
         points = sum(any(_holds(other, *each) for each in way) for other in others)
         texts = sum(any(_holds(other, *each) for each in way) for other in self.texts)
-        return ON_POINT * min(MOST_POINTS, points) + ON_TEXT * texts
+        return ON_POINT / 2 * min(MOST_POINTS, points) + ON_TEXT * texts
 
     def _lead(self, box: Box, point: tuple[float, float], colour: Any) -> None:
         """A line from a text's nearest edge to its point, which other texts keep off."""
         start = _nearest(box, point)
-        if hypot(point[0] - start[0], point[1] - start[1]) < self.px(LEAST_LEADER):
-            return
         ends = self.axes.transAxes.inverted().transform((start, point))
         self.axes.plot(
             ends[:, 0], ends[:, 1], transform=self.axes.transAxes, color=colour, linewidth=self.size.points(0.9),
@@ -176,25 +239,26 @@ class Places:
         inside = (frame.x0 - 1 <= box.left and box.right <= frame.x1 + 1
                   and frame.y0 - 1 <= box.bottom and box.top <= frame.y1 + 1)  # fmt: skip
         air = self.px(AIR)
-        near = Box(box.left - air, box.bottom - air, box.right + air, box.top + air)
-        crossed = sum(cost for cost, line in self.lines if any(_holds(near, *point) for point in line))
+        near = box.grown(air)
+        beside = Box(box.left - 2 * air, box.bottom, box.right + 2 * air, box.top)  # or two would read as one
+        crossed = sum(cost for cost, line in self.lines if _meets(line, near))
         return (
             (0.0 if inside else OUTSIDE)
-            + ON_TEXT * sum(box.overlaps(other) for other in self.texts)
+            + ON_TEXT * sum(beside.overlaps(other) for other in self.texts)
             + ON_POINT * min(MOST_POINTS, sum(box.overlaps(other) for other in self.points))
             + crossed
         )
 
 
-def around(x: float, y: float, gap: float, fars: Sequence[float] = NEAR) -> list[Place]:
-    """Places around a point, ``gap`` pixels times ``fars`` away: at its sides first, then at its corners.
+def around(x: float, y: float, gap: float, fars: Sequence[float] = NEAR, radius: float = 0.0) -> list[Place]:
+    """Places around a point of ``radius``, ``gap`` pixels times ``fars`` off: at its sides first, then its corners.
 
     From far away only aslant: a line to the point would run along a roof or a ridge otherwise.
     """
-    slant, steep, level = gap * 0.75, gap, gap * 0.45
+    slant, steep, level = 0.75, 1.0, 0.45
     found: list[tuple[float, float, Across, Up]] = [
-        (gap, 0, "left", "center"), (-gap, 0, "right", "center"), (0, gap, "center", "bottom"),
-        (0, -gap, "center", "top"), (slant, -slant, "left", "top"), (-slant, slant, "right", "bottom"),
+        (1, 0, "left", "center"), (-1, 0, "right", "center"), (0, 1, "center", "bottom"),
+        (0, -1, "center", "top"), (slant, -slant, "left", "top"), (-slant, slant, "right", "bottom"),
         (slant, slant, "left", "bottom"), (-slant, -slant, "right", "top"),
     ]  # fmt: skip
     aslant: list[tuple[float, float, Across, Up]] = [
@@ -204,7 +268,7 @@ def around(x: float, y: float, gap: float, fars: Sequence[float] = NEAR) -> list
         (level, -steep, "left", "top"), (-level, -steep, "right", "top"),
     ]  # fmt: skip
     return [
-        Place(x + right * far, y + up * far, across, side, rank + (far - 1) * 10)
+        Place(x + right * (radius + gap * far), y + up * (radius + gap * far), across, side, rank + (far - 1) * 10)
         for far in fars
         for rank, (right, up, across, side) in enumerate(found if far in NEAR else aslant)
     ]
@@ -223,3 +287,9 @@ def _nearest(box: Box, point: tuple[float, float]) -> tuple[float, float]:
 
 def _holds(box: Box, x: float, y: float) -> bool:
     return box.left <= x <= box.right and box.bottom <= y <= box.top
+
+
+def _meets(line: NDArray[np.float64], box: Box) -> bool:
+    """Whether a line, as places close to each other, goes through a rectangle."""
+    x, y = line
+    return bool(((x >= box.left) & (x <= box.right) & (y >= box.bottom) & (y <= box.top)).any())

@@ -1,109 +1,23 @@
-"""The cells, bars, zones and rules of a chart as plotly's traces and shapes."""
+"""The bars, zones and rules of a chart as plotly's traces and shapes."""
 
 from __future__ import annotations
 
-from math import ceil, log2, log10
+from math import log10
 from typing import Any
 
 from .. import format as fmt
-from ..chart import Bars, Cells, Line, Rule, Zones
+from ..chart import Bars, Rule, Zones
 from ..chart_data import bar_text, column, drawn, number_at, value
 from ..record import Results
-from .plotly_frame import FONT_PX, LABEL_CHARS, Frame, folded, safe
-from .plotly_marks import DASHES, FAINT, Trace, placed, told_by
-from .plotly_texts import CHAR, TEXT_PX, Places, row_px
+from .plotly_frame import LABEL_CHARS, Frame, beside_map, folded, safe
+from .plotly_marks import DASHES, FAINT, Trace, told_by
+from .plotly_texts import TEXT_PX, Places, row_px
 from .style import ABOVE_SHADE, BELOW_SHADE, COLOURS, SOFT
 
-SCALE = ((0.0, COLOURS["red"]), (0.25, "#EFB48A"), (0.5, "#FAFAFA"), (0.75, "#85BBDC"), (1.0, COLOURS["blue"]))
-"""From orange by white to blue: told apart by the colour-blind. Above 1 is blue, as in a picture."""
 PATTERNS = ("", "/", ".", "x", "\\", "+")
 """Of stacked bars, by their place, so that grey print tells them."""
 FAR = 1e6
 """How far past the panel a zone goes on, for whoever zooms out."""
-
-
-def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places) -> list[Trace]:
-    """A grid coloured by the logarithm of its ratio; the ratios themselves go along."""
-    at = {(x, y): record for x, y, record in placed(mark, frame, results)}
-    xs, ys = (sorted({place[axis] for place in at}) for axis in (0, 1))
-    ratios = [[value(at[x, y], mark.value) if (x, y) in at else None for x in xs] for y in ys]
-    logs = [[log10(ratio) if ratio else None for ratio in row] for row in ratios]
-    reach = max((abs(each) for row in logs for each in row if each is not None), default=0.0) or log10(2)
-    made: Trace = {
-        "type": "heatmap",
-        "x": xs,
-        "y": ys,
-        "z": logs,
-        "customdata": ratios,
-        "zmin": -reach,
-        "zmax": reach,
-        "colorscale": [list(stop) for stop in SCALE],
-        "xgap": 1,
-        "ygap": 1,
-        "hoverongaps": False,
-        "hoverinfo": "text",
-        "hovertext": [[told_by(mark, at[x, y], frame) if (x, y) in at else "" for x in xs] for y in ys],
-        "colorbar": _colour_bar(mark, reach),
-    }
-    if mark.text:
-        struck = [_struck(y, frame, results) for y in ys]
-        below = _just_below(frame, results, ys)
-        made |= {
-            "text": [
-                [_cell_text(mark, at.get((x, y)), across and (1 if (x, y) in below else -1)) for x in xs]
-                for y, across in zip(ys, struck, strict=True)
-            ],
-            "texttemplate": "%{text}",
-        }
-        for (x, y), record in at.items():
-            reach = len(fmt.shown(value(record, mark.text), mark.kind)) * FONT_PX * CHAR / 2
-            places.occupy(x, y, reach, FONT_PX if _struck(y, frame, results) else FONT_PX / 2)
-    return [made]
-
-
-def _cell_text(mark: Cells, record: dict[str, Any] | None, up: int) -> str:
-    """What stands in a cell: in its middle, or where a rule runs through that a line above (1) or below it (-1)."""
-    text = safe(fmt.shown(value(record, mark.text), mark.kind)) if record else ""
-    return f"<br>{text}" if up < 0 and text else f"{text}<br>" if up > 0 and text else text
-
-
-def _just_below(frame: Frame, results: Results, ys: list[float]) -> set[tuple[float, float]]:
-    """The cells in the lower half of which a point of a line stands: its place along x, and the cell's along y."""
-    found = set()
-    for mark in (mark for mark in frame.panel.marks if isinstance(mark, Line) and mark.markers):
-        for x, y, _ in placed(mark, frame, results):
-            found |= {(x, at) for at in ys
-                      if 0 < (frame.share("y", at) - frame.share("y", y)) * frame.height_px < 2 * FONT_PX}  # fmt: skip
-    return found
-
-
-def _struck(y: float, frame: Frame, results: Results) -> bool:
-    """Whether a level rule would cross what stands in the cells at ``y``."""
-    for mark in frame.panel.marks:
-        if isinstance(mark, Rule) and mark.axis == "y" and (own := number_at(results, mark.path)) is not None:
-            at = frame.position("y", own)
-            if at is not None and abs(frame.share("y", at) - frame.share("y", y)) * frame.height_px < FONT_PX * 0.8:
-                return True
-    return False
-
-
-def _colour_bar(mark: Cells, reach: float) -> dict[str, Any]:
-    """What the colours mean, with ratios at its ticks: powers of two, at most four to either side."""
-    doublings = reach / log10(2)
-    step = max(1, ceil(doublings / 4)) if doublings >= 1 else 1 / 2 ** ceil(-log2(doublings))
-    powers = [step * at for at in range(-int(doublings / step), int(doublings / step) + 1)]
-    below, above = safe(mark.below), safe(mark.above)
-    bar: dict[str, Any] = {
-        "tickvals": [power * log10(2) for power in powers],
-        "ticktext": [fmt.factor(float(f"{2 ** abs(power):.3g}")) if power else "1" for power in powers],
-        "outlinewidth": 0,
-        "thickness": 14,
-        "ticks": "outside",
-        "ticklen": 3,
-        "tickfont": {"size": 12},
-    }
-    title = {"text": f"← {below}   |   {above} →", "side": "right", "font": {"size": 12}}
-    return bar | {"x": 1.01, "ypad": 0, "len": 1, "title": title}
 
 
 def bars_traces(mark: Bars, frame: Frame, results: Results) -> list[Trace]:
@@ -189,7 +103,7 @@ def rule_shapes(mark: Rule, frame: Frame, results: Results, places: Places) -> l
     at = None if own is None else frame.position(mark.axis, own)
     if at is None:
         return []
-    text = mark.text.replace("{}", fmt.shown(own, mark.kind))
+    text = "" if beside_map(frame.panel, mark) else mark.text.replace("{}", fmt.shown(own, mark.kind))
     colour = COLOURS[mark.look.colour]
     group = {"legendgroup": f"rule/{mark.label}"} if mark.label else {}
     line = {"color": colour, "width": 1.3, "dash": DASHES[mark.look.dash]}

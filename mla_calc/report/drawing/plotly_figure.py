@@ -10,9 +10,12 @@ from ...errors import InputError
 from ..chart import Bars, Cells, Chart, Line, Mark, Points, Roof, Rule, Zones
 from ..chart_data import number_at
 from ..record import Results
-from .plotly_areas import bars_traces, cells_traces, rule_shapes, zone_shapes
+from .cells import octaves_of
+from .plotly_areas import bars_traces, rule_shapes, zone_shapes
+from .plotly_cells import KEY_AT_PX, SIDES_LEGEND, cells_traces, colour_axis, is_text, names_of_rules, ratios_of
 from .plotly_cloud import Cloud, cloud_of
-from .plotly_frame import FONT_PX, NARROW_PX, WIDE_PX, Frame, axes, folded, frames, safe
+from .plotly_frame import FONT_PX, NARROW_PX, WIDE_PX, Frame, axes, folded, frames, names_px, safe
+from .plotly_hover import NEAR_PX, Hit, wrapped
 from .plotly_marks import Trace, line_traces, placed, points_traces, radius, roof_points, roof_traces
 from .plotly_texts import TEXT_PX, Places
 from .style import INK, SOFT
@@ -38,6 +41,14 @@ BESIDE_PX = 60
 """Of a window's width: what the page and the figure leave free at both sides."""
 LEGEND_ROW_PX, LEGEND_LINE_PX = 29, 16
 """Of a row of the legend, and of every line more in it."""
+LEGEND_AT_PX = 50
+"""From the panels' foot to the legend."""
+KEY_PX = KEY_AT_PX - 50 + 38
+"""Of the key of a map's colours, with its ticks."""
+LEGEND: dict[str, Any] = {
+    "orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top",
+    "font": {"size": LEGEND_PX}, "bgcolor": "rgba(255,255,255,0)",
+}  # fmt: skip
 CROWD = 400
 """Points of a mark, of which a text covers some wherever it is."""
 
@@ -52,6 +63,14 @@ class Drawn:
     layout: dict[str, Any]
     told: tuple[str, ...]
     """What the caption says beside the chart's own."""
+    beside_px: float = 0.0
+    """What the names of rules need at the right."""
+
+    @property
+    def plot_px(self) -> float:
+        """The height of the panels, and of what is between those that are one below the other."""
+        low, high = self.frames[0].up
+        return self.frames[0].height_px / (high - low)
 
 
 def plotly_figure(chart: Chart, results: Results, narrow: bool = False) -> Figure:
@@ -103,14 +122,20 @@ def _drawn(chart: Chart, results: Results, narrow: bool) -> Drawn:
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
     told: list[str] = []
     every = frames(chart, results, narrow)
+    ratios = ratios_of(chart, results)
     for frame in every:
         clouds = _clouds(frame, results)
-        data += _panel(frame, results, layout, clouds)
+        data += _panel(frame, results, layout, clouds, octaves_of(ratios))
         layout |= axes(frame, chart)
-        layout["annotations"] += _panel_title(frame)
+        layout["annotations"] += [*_panel_title(frame), *names_of_rules(frame, results)]
         told += [cloud.told() for cloud in clouds.values()]
-    _name_once(data)
-    return Drawn(chart, every, data, layout, tuple(filter(None, told)))
+    _name_once([*data, *layout["shapes"]])
+    shown = every if narrow else every[-1:]
+    beside = max(names_px(frame.panel, results) for frame in shown)
+    made = Drawn(chart, every, data, layout, tuple(filter(None, told)), beside)
+    if any(trace.get("coloraxis") for trace in data):
+        layout["coloraxis"] = colour_axis(ratios, made.plot_px)
+    return made
 
 
 def _clouds(frame: Frame, results: Results) -> dict[int, Cloud]:
@@ -130,7 +155,9 @@ def plotly_module(name: str) -> Any:
         raise InputError("a figure as HTML needs plotly", "pip install 'mla-calc[html]'") from None
 
 
-def _panel(frame: Frame, results: Results, layout: dict[str, Any], clouds: dict[int, Cloud]) -> list[Trace]:
+def _panel(
+    frame: Frame, results: Results, layout: dict[str, Any], clouds: dict[int, Cloud], octaves: float
+) -> list[Trace]:
     """The traces of a panel, the lowest first; what is no trace goes into ``layout``."""
     places = Places(frame)
     _keep_free(places, results, clouds)
@@ -140,13 +167,18 @@ def _panel(frame: Frame, results: Results, layout: dict[str, Any], clouds: dict[
     for index, mark in order:
         if isinstance(mark, Points):
             made[index] = points_traces(mark, frame, clouds[index], places)
+        elif isinstance(mark, Cells):
+            made[index] = cells_traces(mark, frame, results, places, octaves)
         else:
             made[index] = _mark(mark, frame, results, places, layout)
     for index in sorted(made):
         data += made[index]
+    data.sort(key=is_text)  # the numbers of cells above the lines, their grounds around them
     layout["annotations"] += places.notes
     for trace in data:
         trace |= {"xaxis": f"x{frame.suffix}", "yaxis": f"y{frame.suffix}"}
+        if "hovertext" in trace:
+            trace["hovertext"] = wrapped(trace["hovertext"])
         if trace["type"] == "bar" and not frame.panel.stacked:
             trace["offsetgroup"] = trace["name"]
     return data
@@ -171,13 +203,17 @@ def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> No
             places.way([each[:2] for each in points])
         elif isinstance(mark, Roof):
             places.way(roof_points(mark, frame, results))
-        elif isinstance(mark, Rule) and mark.axis == "x" and (own := number_at(results, mark.path)) is not None:
-            at = frame.position("x", own)
+        elif isinstance(mark, Rule) and (own := number_at(results, mark.path)) is not None:
+            at = frame.position(mark.axis, own)
             if at is not None:
-                places.wall(at)
-        if isinstance(mark, Line | Points) and len(points) <= CROWD:
+                places.wall(mark.axis, at)
+        if isinstance(mark, Line | Points):
+            few = len(points) <= CROWD
             for x, y, record in points:
-                places.occupy(x, y, 0.75 * radius(mark, record), 0.75 * radius(mark, record))
+                size = radius(mark, record)
+                places.hits.add(Hit(mark, record, *places.at(x, y), size, NEAR_PX if few else 0.0))
+                if few:
+                    places.occupy(x, y, size, size)
 
 
 def _mark(mark: Mark, frame: Frame, results: Results, places: Places, layout: dict[str, Any]) -> list[Trace]:
@@ -192,9 +228,7 @@ def _mark(mark: Mark, frame: Frame, results: Results, places: Places, layout: di
     if isinstance(mark, Line):
         return line_traces(mark, frame, results, places)
     if isinstance(mark, Roof):
-        return roof_traces(mark, frame, results)
-    if isinstance(mark, Cells):
-        return cells_traces(mark, frame, results, places)
+        return roof_traces(mark, frame, results, places)
     assert isinstance(mark, Bars)
     return bars_traces(mark, frame, results)
 
@@ -226,9 +260,13 @@ def _around(made: Drawn, width_px: int) -> dict[str, Any]:
     head += BUTTONS_PX * narrow
     head += 24 * any(panel.title for panel in chart.panels)
     most = max(len(frame.names["y"]) for frame in every)
-    names = [item["name"] for item in (*made.data, *made.layout["shapes"]) if item.get("showlegend")]
-    foot = 60 + _legend_px(names, width_px)
-    plot = sum(frame.height_px for frame in every) if narrow else every[0].height_px
+    named = [item for item in (*made.data, *made.layout["shapes"]) if item.get("showlegend")]
+    names = [item["name"] for item in named if item.get("legend") != SIDES_LEGEND]
+    sides = [item["name"] for item in named if item.get("legend") == SIDES_LEGEND]
+    key = KEY_PX * ("coloraxis" in made.layout)
+    below = [LEGEND_AT_PX + key, LEGEND_AT_PX + key + _legend_px(sides, width_px)]
+    foot = 10 + below[1] + _legend_px(names, width_px)
+    plot = made.plot_px
     height = head + plot + foot
     return {
         "template": {},
@@ -243,12 +281,10 @@ def _around(made: Drawn, width_px: int) -> dict[str, Any]:
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "height": height,
-        "margin": {"l": 64, "r": 24, "t": head, "b": foot},
-        "legend": {
-            "orientation": "h", "x": 0, "xanchor": "left", "y": -50 / plot, "yanchor": "top",
-            "font": {"size": LEGEND_PX}, "bgcolor": "rgba(255,255,255,0)",
-        },
-        "showlegend": bool(names),
+        "margin": {"l": 64, "r": 24 + made.beside_px, "t": head, "b": foot},
+        "legend": LEGEND | {"y": -below[1] / plot},
+        SIDES_LEGEND: LEGEND | {"y": -below[0] / plot, "itemclick": False, "itemdoubleclick": False},
+        "showlegend": bool(named),
         "barmode": "stack" if any(panel.stacked for panel in chart.panels) else "group",
         "bargap": 1 - 0.72 * min(1.0, most / FEW_BARS),
         "uniformtext": {"minsize": TEXT_PX, "mode": "hide"} if _has_bars(chart) else {},

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Any, Literal
 
 from .. import format as fmt
-from ..chart import Axis, Bars, Cells, Chart, Line, Panel, Points
-from ..chart_data import categories, drawn, edges, ends_alone, limits, place, value, with_room
+from ..chart import Axis, Bars, Cells, Chart, Line, Panel, Points, Rule
+from ..chart_data import categories, ends_alone, limits, number_at, place, with_room
 from ..direction import isolated
 from ..record import Results
+from .sheet import panel_limits
 from .style import GRID, INK, SOFT
 
 Ends = tuple[float, float]
@@ -23,6 +26,8 @@ FONT_PX = 13
 WIDE_PX, NARROW_PX = 940, 560
 """The widths that texts are placed for: those of a window near the lower end of what each layout is for."""
 PANEL_PX = 430
+BETWEEN_PX = 110
+"""Between panels one below the other: ticks, label and title."""
 BAR_PX = 21
 NUMBER_PX = 6.6
 """The width of a character of a number beside a bar."""
@@ -31,6 +36,12 @@ NAME_CHARS, LABEL_CHARS = 26, 64
 LONG_WORD = 0.85
 """Of a line's length: where a word is broken that needs more than one."""
 NAME_LINE_PX = 16
+RULE_CHARS, RULE_CHAR_PX = 18, 7.0
+"""Where the name of a rule beside a map is folded, and the width of a character of it."""
+TICK_CHAR_PX, TICK_AIR_PX = 7.2, 8
+"""Of the labels of an axis: the width of a character, and what is between two."""
+LEAST_SHARE = 0.66
+"""Of the width that a panel's labels are placed for: what it has in the smallest of its windows."""
 X_TICK_PX, Y_TICK_PX = 46, 24
 """The least room of a tick's label."""
 D3_NUMBER = ",.12~g"
@@ -69,6 +80,11 @@ class Frame:
             return log10(at / low) / log10(high / low)
         return (at - low) / (high - low)
 
+    def at(self, direction: Direction, share: float) -> float:
+        """The value in the axis' units at a share of it: what :meth:`share` is told."""
+        low, high = self.ends[direction]
+        return low * (high / low) ** share if self.axis(direction).scale == "log" else low + (high - low) * share
+
     def position(self, direction: Direction, own: Any) -> float | None:
         """Where a value of the results stands, in the axis' units, or as the number of its category."""
         axis = self.axis(direction)
@@ -100,9 +116,10 @@ def told(axis: Axis, number: float) -> str:
 def frames(chart: Chart, results: Results, narrow: bool) -> list[Frame]:
     """The places of all panels: side by side, or one below the other where the page is narrow."""
     count = len(chart.panels)
-    shared = limits(chart.panels, results) if chart.shared else None
+    shared = _limits(chart.panels, results) if chart.shared else None
     height = PANEL_PX if not narrow else PANEL_PX - 90
     height = max(height, *(_bars_px(panel, results) for panel in chart.panels))
+    beside = max((names_px(panel, results) for panel in chart.panels[:-1]), default=0.0)
     found = []
     for number, panel in enumerate(chart.panels, 1):
         names: dict[Direction, list[Any]] = {"x": [], "y": []}
@@ -112,9 +129,9 @@ def frames(chart: Chart, results: Results, narrow: bool) -> list[Frame]:
         gap = (
             0.0
             if count == 1
-            else (0.03 if chart.shared else _gap(panel, results))
+            else (max(0.03, beside / WIDE_PX) if chart.shared else _gap(panel, results))
             if not narrow
-            else 110 / height / count
+            else BETWEEN_PX / (height * count + BETWEEN_PX * (count - 1))
         )
         part = (1 - gap * (count - 1)) / count
         start = (number - 1) * (part + gap)
@@ -160,21 +177,49 @@ def mark_key(mark: Line | Points | Cells | Bars, direction: Direction) -> str:
 def _ends(
     panel: Panel, results: Results, names: dict[Direction, list[Any]], shared: Both | None
 ) -> dict[Direction, Ends]:
-    """The ends of both axes: of categories by their places, of cells as far as those reach."""
+    """The ends of both axes: of categories by their places."""
     found: dict[Direction, Ends] = {}
-    for direction, ends in zip(DIRECTIONS, shared or limits([panel], results), strict=True):
+    for direction, ends in zip(DIRECTIONS, shared or _limits([panel], results), strict=True):
         axis = panel.x if direction == "x" else panel.y
-        cells = next((mark for mark in panel.marks if isinstance(mark, Cells)), None)
-        if axis.scale == "category":
-            found[direction] = (-0.5, len(names[direction]) - 0.5)
-        elif cells and drawn(results, cells) and not shared:
-            around = edges([value(record, mark_key(cells, direction)) for record in drawn(results, cells)], axis)
-            low = around[0] if axis.low is None else axis.low
-            high = around[-1] if axis.high is None else axis.high
-            found[direction] = (low / axis.unit, high / axis.unit)
-        else:
-            found[direction] = ends
+        found[direction] = (-0.5, len(names[direction]) - 0.5) if axis.scale == "category" else ends
     return found
+
+
+def _limits(panels: Sequence[Panel], results: Results) -> Both:
+    """The ends that panels share: of a map as far as its cells reach, as in a picture."""
+    return panel_limits(panels, results) if any(map(is_map, panels)) else limits(panels, results)
+
+
+def is_map(panel: Panel) -> bool:
+    """Whether a panel has cells."""
+    return any(isinstance(mark, Cells) for mark in panel.marks)
+
+
+def beside_map(panel: Panel, mark: Rule) -> bool:
+    """Whether a rule's text stands at the right of its panel, where it covers no cell."""
+    return mark.axis == "y" and panel.y.scale != "category" and is_map(panel)
+
+
+def rule_names(panel: Panel, results: Results) -> list[tuple[float, Rule, str]]:
+    """The rules that have their texts beside their panel, where they lie in the axis' units, and the folded texts."""
+    rules = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.text and beside_map(panel, mark)]
+    if not rules:
+        return []
+    low, high = _limits([panel], results)[1]
+    found = []
+    for mark in rules:
+        own = number_at(results, mark.path)
+        if own is not None and low <= own / panel.y.unit <= high:
+            text = mark.text.replace("{}", fmt.shown(own, mark.kind))
+            lines = textwrap.wrap(text, RULE_CHARS, break_long_words=False)
+            found.append((own / panel.y.unit, mark, "<br>".join(map(safe, lines))))
+    return found
+
+
+def names_px(panel: Panel, results: Results) -> float:
+    """The room that the texts of rules need beside a map."""
+    lines = [line for _, _, text in rule_names(panel, results) for line in text.split("<br>")]
+    return max(map(len, lines)) * RULE_CHAR_PX + 10 if lines else 0.0
 
 
 def axes(frame: Frame, chart: Chart) -> dict[str, Any]:
@@ -215,9 +260,23 @@ def _axis(frame: Frame, direction: Direction, room: float) -> dict[str, Any]:
     made["range"] = [log10(end) for end in ends] if axis.scale == "log" else list(ends)
     ticks = [tick / axis.unit for tick in axis.ticks] or ([] if axis.kind in D3_KINDS else _ticks(axis, ends))
     if ticks:
-        return made | {"tickvals": ticks, "ticktext": [safe(told(axis, tick)) for tick in ticks]}
+        texts = [safe(told(axis, tick)) for tick in ticks]
+        if direction == "y":
+            return made | {"tickvals": ticks, "ticktext": texts}
+        return made | {"tickvals": ticks, "ticktext": _thinned(frame, ticks, texts), "tickangle": 0}
     more = {"nticks": _most_ticks(log10(ends[1] / ends[0]), room)} if axis.scale == "log" else {}
     return made | more | {"tickformat": D3_NUMBER, "exponentformat": "none"}
+
+
+def _thinned(frame: Frame, ticks: list[float], texts: list[str]) -> list[str]:
+    """The labels of ticks along x, every second or third of them alone where others would touch."""
+    at = [frame.share("x", tick) * frame.width_px * LEAST_SHARE for tick in ticks]
+    half = [(len(text) * TICK_CHAR_PX + TICK_AIR_PX) / 2 for text in texts]
+    for step in range(1, len(ticks) + 1):
+        kept = range(0, len(ticks), step)
+        if all(at[first] + half[first] <= at[then] - half[then] for first, then in pairwise(kept)):
+            break
+    return [text if place in kept else "" for place, text in enumerate(texts)]
 
 
 def _most_ticks(decades: float, room: float) -> int:

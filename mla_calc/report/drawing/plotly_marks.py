@@ -12,7 +12,8 @@ from ..chart_data import drawn, number_at, value
 from ..record import Results
 from .plotly_cloud import Cloud
 from .plotly_frame import DIRECTIONS, LABEL_CHARS, Frame, folded, mark_key, safe, told
-from .plotly_texts import TEXT_PX, Places
+from .plotly_hover import BREAK, NEAR_PX, Hit, together
+from .plotly_texts import BESIDE_LARGE, LARGE_CORNERS, LARGE_PX, LED_PX, TEXT_PX, Places
 from .style import COLOURS, INK, TEXT_COLOURS
 
 MARKERS: dict[Marker, str] = {
@@ -27,11 +28,17 @@ MARKERS: dict[Marker, str] = {
 DASHES: dict[Dash, str] = {"solid": "solid", "dashed": "7px,4px", "dotted": "2px,3px"}
 MARKER_PX, FULL_PX, LEAST_PX = 8, 44, 4
 """Diameters: of a point, of one whose share is 1, and of the smallest that is still seen."""
+KERNEL_LED_PX = LED_PX[2]
+"""How far from a sized point its text may stand, with a line to it, before it stands across one."""
 FAINT = 0.35
 HALO = ", ".join(f"{x}px {y}px 1px white" for x in (-1, 1) for y in (-1, 1))
 """In CSS' words."""
 ROOF_STEPS = 24
 """Places of a roof that can be pointed at."""
+ROOF_OFF_PX = 12
+"""From the edge of a sized point, within which only a roof's corner can be pointed at."""
+A_LITTLE = 1e-9
+"""What a share of an axis may be wrong by."""
 BEYOND = 1e4
 """How far past the panel a roof goes on, for whoever zooms out."""
 
@@ -55,7 +62,7 @@ def line_traces(mark: Line, frame: Frame, results: Results, places: Places) -> l
         "text": texts,
         "textposition": sides,
         "textfont": _font(TEXT_COLOURS[mark.look.colour]),
-        "hovertext": [told_by(mark, record, frame) for record in found],
+        "hovertext": [told_here(mark, *each, frame, places) for each in places_of],
     }
     if mark.spread:
         made["error_y"] = _error_bars(mark, y, found, frame)
@@ -113,7 +120,7 @@ def points_traces(mark: Points, frame: Frame, cloud: Cloud, places: Places) -> l
     kept = sorted(cloud.kept, key=lambda each: -radius(mark, each[2]))
     if not kept:
         return []
-    x, y, found, hidden = map(list, zip(*kept, strict=True))
+    x, y, found = map(list, zip(*(each[:3] for each in kept), strict=True))
     radii = [radius(mark, record) for record in found]
     texts, sides = _texts(mark, found, x, y, radii, places)
     marker = _marker(mark.look, MARKER_PX + 1)
@@ -128,8 +135,8 @@ def points_traces(mark: Points, frame: Frame, cloud: Cloud, places: Places) -> l
         "text": texts,
         "textposition": sides,
         "hovertext": [
-            told_by(mark, record, frame) + (f"<br>and {more:,} more close to it" if more else "")
-            for record, more in zip(found, hidden, strict=True)
+            told_here(mark, x_at, y_at, record, frame, places) + (f"<br>and {more:,} more close to it" if more else "")
+            for x_at, y_at, record, more in kept
         ],
     }
     return _keyed(mark, made)
@@ -142,30 +149,68 @@ def radius(mark: Line | Points, record: dict[str, Any]) -> float:
     return max(FULL_PX * sqrt(value(record, mark.area) or 0.0), LEAST_PX) / 2
 
 
-def roof_traces(mark: Roof, frame: Frame, results: Results) -> list[Trace]:
-    """Both ceilings as one line with its corner, and places along it that can be pointed at."""
+def roof_traces(mark: Roof, frame: Frame, results: Results, places: Places) -> list[Trace]:
+    """Both ceilings as one line with its corner, and places along it that can be pointed at, off the points on it."""
     points = roof_points(mark, frame, results)
     if not points:
         return []
-    places, heights = map(list, zip(*points, strict=True))
+    ridge = _ridge(mark, frame, results)
+    kept = [each for each in points if each[0] == ridge or not places.hits.covering(*places.at(*each), ROOF_OFF_PX)]
+    _name_roof(mark, frame, points, ridge, places)
+    x, y = map(list, zip(*kept, strict=True))
     told_beside = [f"{safe(label)}: {safe(text)}" for label, text in mark.shown]
     return [
         _base(mark.label, mark.look)
         | {
             "mode": "lines",
-            "x": places,
-            "y": heights,
+            "x": x,
+            "y": y,
             "line": {
                 "color": COLOURS[mark.look.colour],
                 "width": mark.look.weight * (2.2 if mark.look.dash == "solid" else 1.7),
                 "dash": DASHES[mark.look.dash],
             },
             "hovertext": [
-                "<br>".join([f"<b>{safe(mark.label)}</b>", *told_beside, *_at(frame, at, height)])
-                for at, height in zip(places, heights, strict=True)
+                BREAK.join(
+                    [
+                        *_told_on(frame, places, *each),
+                        f"<b>{safe(mark.label)}</b>",
+                        *told_beside,
+                        *_at(frame, *each),
+                    ]
+                )
+                for each in kept
             ],
         }
     ]
+
+
+def _ridge(mark: Roof, frame: Frame, results: Results) -> float:
+    """Where both ceilings meet, in the x axis' units."""
+    slope, flat = number_at(results, mark.slope), number_at(results, mark.flat)
+    assert slope
+    assert flat
+    return flat / slope / frame.panel.x.unit
+
+
+def _told_on(frame: Frame, places: Places, x: float, y: float) -> list[str]:
+    """What the points on a place of a roof tell, which the roof would be pointed at instead of."""
+    across, up = places.at(x, y)
+    hits = [*places.hits.covering(across, up), *places.hits.near(across, up)]
+    return [_told_by_all(hits, frame)] if hits else []
+
+
+def _name_roof(mark: Roof, frame: Frame, points: list[tuple[float, float]], ridge: float, places: Places) -> None:
+    """What stands beside each part of a roof, from that part's end within the panel on."""
+    look = _font(TEXT_COLOURS[mark.look.colour])
+    shares = [(each, frame.share("x", each[0]), frame.share("y", each[1])) for each in points if each[0] and each[1]]
+    inside = [each for each, *both in shares if all(-A_LITTLE <= share <= 1 + A_LITTLE for share in both)]
+    for text, way in (
+        (mark.on_flat, [each for each in reversed(inside) if each[0] >= ridge]),
+        (mark.on_slope, [each for each in inside if each[0] <= ridge]),
+    ):
+        if text and way:
+            places.along_roof(way[0], way[-1], text, look)
 
 
 def roof_points(mark: Roof, frame: Frame, results: Results) -> list[tuple[float, float]]:
@@ -174,7 +219,7 @@ def roof_points(mark: Roof, frame: Frame, results: Results) -> list[tuple[float,
     if not slope or not flat:
         return []
     x_axis, y_axis = frame.panel.x, frame.panel.y
-    places = sorted({*_spread(x_axis, *frame.ends["x"]), flat / slope / x_axis.unit})
+    places = sorted({*_spread(x_axis, *frame.ends["x"]), _ridge(mark, frame, results)})
     return [(at, min(slope * at * x_axis.unit, flat) / y_axis.unit) for at in places]
 
 
@@ -184,6 +229,28 @@ def _spread(axis: Axis, low: float, high: float) -> list[float]:
     if axis.scale == "log":
         return [low / BEYOND, *(low * (high / low) ** part for part in parts), high * BEYOND]
     return [0.0, *(low + (high - low) * part for part in parts if low + (high - low) * part > 0), high * BEYOND]
+
+
+def told_here(mark: Line | Points, x: float, y: float, record: dict[str, Any], frame: Frame, places: Places) -> str:
+    """What pointing at a record's marker tells: the record's own, and what others that lie on it would.
+
+    The marker of a line is small, so that a browser takes it before the kernel on which it lies: it tells that first.
+    """
+    across, up = places.at(x, y)
+    own = Hit(mark, record, across, up, 0.0, NEAR_PX)
+    others = places.hits.near(across, up)
+    if isinstance(mark, Line):
+        others = [*places.hits.covering(across, up), *others]
+    others = [hit for hit in others if hit.mark is not mark or hit.record is not record]
+    points = [hit for hit in others if isinstance(hit.mark, Points)]
+    lines = [hit for hit in others if isinstance(hit.mark, Line)]
+    return _told_by_all([own, *points, *lines] if isinstance(mark, Points) else [*points, own, *lines], frame)
+
+
+def _told_by_all(hits: Sequence[Hit], frame: Frame) -> str:
+    """What each of several records tells, each once."""
+    once = {(id(hit.mark), id(hit.record)): hit for hit in hits}
+    return together([(hit.mark, told_by(hit.mark, hit.record, frame)) for hit in once.values()])
 
 
 def told_by(mark: Line | Points | Cells | Bars, record: dict[str, Any], frame: Frame) -> str:
@@ -258,11 +325,29 @@ def _texts(
         first = places.along_line(x, y)
         must = {at for at, record in enumerate(found) if mark.must and value(record, mark.must)}
         asked = [at for at in asked if not mark.ends or at in ends or at in must]
+    sized = isinstance(mark, Points) and bool(mark.area)
     sides: list[str | None] = [None] * len(x)
     for at in sorted(asked, key=lambda at: (at not in must, at not in ends)):
-        sides[at] = places.beside(x[at], y[at], texts[at], radii[at], first[at])
-        if at in must and sides[at] is None:
-            places.led(x[at], y[at], texts[at], _font(TEXT_COLOURS[mark.look.colour]))
+        place = x[at], y[at], texts[at]
+        if at not in must and not sized:
+            sides[at] = places.beside(*place, radii[at], first[at])
+            continue
+        look = _font(INK if sized else TEXT_COLOURS[mark.look.colour])
+        # at the end of a line of its own rather than across another
+        near, far = KERNEL_LED_PX if sized else LED_PX[-1], LED_PX[-1]
+        sides[at] = places.beside(*place, radii[at], first[at], strict=True)
+        if sides[at] or places.led(*place, look, near, at in must, strict=True):
+            continue
+        if radii[at] > LARGE_PX:
+            sides[at] = places.beside(*place, radii[at], only=BESIDE_LARGE)
+            if sides[at] or places.led(*place, look, far, at in must, strict=True):
+                continue
+            # at the lower left it would be read as the name of what lies before it on the roof
+            sides[at] = places.beside(*place, radii[at], only=LARGE_CORNERS)
+            continue
+        sides[at] = places.beside(*place, radii[at], first[at])
+        if at in must and not sides[at]:
+            places.led(*place, look, far, must=True)
     kept = [safe(text) if side else "" for text, side in zip(texts, sides, strict=True)]
     return kept, [side or "top center" for side in sides]
 

@@ -106,11 +106,15 @@ def _span(label: Any, direction: Direction) -> tuple[float, float]:
 
 
 def _thin(on: Any, labels: list[Any], direction: Direction) -> None:
-    """Every second label, or third, until none touches another."""
-    for step in range(2, len(labels) + 1):
-        if not touching(labels[::step], direction):
-            break
-    kept = {id(label) for label in labels[::step]}
+    """Keep the two outermost labels, and of the others all that touch none before them and not the last."""
+    seen = sorted((label for label in labels if label.get_visible()), key=lambda label: _span(label, direction))
+    rows: list[Any] = seen[:1]
+    for label in seen[1:-1]:
+        if not touching([rows[-1], label], direction) and not touching([label, seen[-1]], direction):
+            rows.append(label)
+    if len(seen) > 1 and not touching([rows[-1], seen[-1]], direction):
+        rows.append(seen[-1])
+    kept = {id(label) for label in rows}
     ends = on.get_view_interval()
     texts = [label.get_text() if id(label) in kept else "" for label in on.get_ticklabels()]
     on.set_ticks(on.get_majorticklocs(), labels=texts)

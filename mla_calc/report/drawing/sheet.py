@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Direction = Literal["x", "y"]
 Ends = tuple[tuple[float, float], tuple[float, float]]
 FAINT = 0.35
-NAMES, MUSTS, RULES, ROOF_TEXTS, LINE_TEXTS, POINT_TEXTS, MORE_TEXTS = range(7)
+NAMES, MUSTS, RULES, ROOF_TEXTS, POINT_TEXTS, LINE_TEXTS, MORE_TEXTS = range(7)
 """The order in which texts take their places."""
 NAME_ROOM = 0.09
 """Of a panel's height: what is left free above its marks for the names of zones."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, nearest, shown
 from ..chart import Colour, Dash, Marker
-from .glyphs import FONT
+from .glyphs import FONT, check_matplotlib
 from .svg import unique_ids
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def size_named(name: str) -> Size:
 
 def drawing_style(size: Size = SLIDE) -> AbstractContextManager[Any]:
     """The one style of all figures: matplotlib's defaults, not the user's settings, and ours on top."""
+    check_matplotlib()
     from matplotlib import style
 
     if size is SLIDE:

@@ -12,10 +12,11 @@ from typing import Any
 from ..chart import Bars, Cells, Chart, Colour, Line, Panel, Points
 from ..chart_data import ends_alone, limits, value, with_room
 from ..record import Results
-from .text_key import key, wrapped
+from .text_key import key, left_over, told, wrapped
 from .text_marks import draw
 from .text_scale import Scale
 from .text_sheet import Scene, Sheet
+from .text_words import write_words
 
 BASIC: dict[Colour, int | None] = {
     "blue": 12, "orange": 1, "green": 2, "pink": 13, "red": 5, "sky": 6, "ink": None, "soft": None,
@@ -25,6 +26,8 @@ FRAME = 3
 """Lines below the cells: the axis, its ticks' labels and its own."""
 LEAST_ROWS = 8
 """Rows of cells that a key leaves to the chart, unless it has no more than a third of the lines."""
+BESIDE_LONG_KEY = 12
+"""Rows of cells beside a key that has no room within the height: both are seen after scrolling a little."""
 BETWEEN_COLUMNS, BETWEEN_ROWS = 9, 2
 """Of columns and rows, how many there are to a tick at least."""
 PALETTE = re.compile("\x1b\\[([0-9;]*?)38;5;([0-9]+)m")
@@ -42,7 +45,14 @@ LEFT, RIGHT = (0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80)
 
 
 def chart_text(
-    chart: Chart, results: Results, width: int, height: int, colour: bool, panel: int = 0, ascii_only: bool = False
+    chart: Chart,
+    results: Results,
+    width: int,
+    height: int,
+    colour: bool,
+    panel: int = 0,
+    ascii_only: bool = False,
+    whole_key: bool = False,
 ) -> str:
     """Panel number ``panel`` of a chart as text, its key below, without a newline at the end.
 
@@ -56,23 +66,34 @@ def chart_text(
         colour: with escape codes for colours of the terminal's theme; a background is never set.
         panel: the panel's place in the chart.
         ascii_only: without any character beyond ASCII, for an output that has no other.
+        whole_key: a key that has no room within the height is longer than that, rather than cut.
     """
     shown = chart.panels[panel]
     heading = _heading(chart, shown, width)
     scene = Scene(shown, results)
     symbols, groups = key(scene)
-    entries = wrapped(groups, width, max(height // 3, height - 1 - FRAME - LEAST_ROWS))
     lines = [heading]
     try:
         ends = limits(chart.panels if chart.shared else (shown,), results)
     except ValueError:
         lines.append("(nothing to draw)")
     else:
-        sheet, labels = _sheet(scene, ends, width, height - 1 - len(entries))
-        draw(sheet, scene, symbols)
-        lines += _drawn(sheet, shown.x.label, labels, width, height - 1 - len(entries), colour)
-        lines += ["".join(_coloured(text, hue, colour) for text, hue in entry) for entry in entries]
-    text = "\n".join(line.rstrip() for line in lines[:height])
+        room = height - 1
+        most = max(height // 3, room - FRAME - LEAST_ROWS)
+        beside_long = max(room - most, min(room, FRAME + BESIDE_LONG_KEY))
+        entries = wrapped(groups, width, most, whole_key)
+        while True:
+            canvas = room - len(entries) if len(entries) <= most else beside_long
+            sheet, labels = _sheet(scene, ends, width, canvas)
+            draw(sheet, scene, symbols)
+            left = left_over(scene, symbols, write_words(sheet, scene))
+            found = wrapped([*told(groups, sheet.unseen()), *left], width, most, whole_key)
+            if len(found) <= len(entries):
+                break
+            entries = found  # a longer key leaves fewer rows, where yet more may find no place
+        lines += _drawn(sheet, shown.x.label, labels, width, canvas, colour)
+        lines += ["".join(_coloured(text, hue, colour) for text, hue in entry) for entry in found]
+    text = "\n".join(line.rstrip() for line in (lines if whole_key else lines[:height]))
     return in_ascii(text) if ascii_only else text
 
 

@@ -11,11 +11,9 @@ from typing import Any
 from .. import format as fmt
 from ..chart import Bars, Cells, Colour, Line, Mark, Marker, Points, Roof, Rule
 from ..chart_data import number_at, value
-from .text_marks import SHADES, key_colour
+from .text_marks import MANY, SHADES, colour_of, key_colour, rule_sign
 from .text_sheet import Scene
 
-MOST_NAMED = 12
-"""Points of one mark that get a letter each."""
 CROWD: dict[Marker, str] = {
     "circle": "o", "square": "#", "triangle": "^", "diamond": "%", "plus": "+", "cross": "x", "star": "*",
 }  # fmt: skip
@@ -24,7 +22,10 @@ SAMPLES = {"solid": "\u2500\u2500", "dashed": "\u2574\u2574", "dotted": "\u00b7\
 """What a line looks like."""
 AREA = re.compile(r"\s*[,;:(]\s*area\b.*$")
 """The part of a label that tells of areas, which characters do not have."""
-
+NUMBERS = re.compile(r":\s+\d[^:]*$")
+"""The part of a roof's label that has its ceilings."""
+RIDGES, CROSSINGS, OTHERS = "ridges", "crossings", "no room in the chart"
+"""What heads the texts that found no place: of rules and of lines under roofs, and elsewhere."""
 
 Part = tuple[str, Colour]
 """A text and its colour."""
@@ -39,6 +40,7 @@ class Entry:
     sign: str
     name: str
     colour: Colour
+    roof: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _of(
 
 
 def _single(sign: str, label: str, mark: Line | Roof | Rule | Bars) -> Group:
-    return Group("", (Entry(sign, label, key_colour(mark)),) if label else ())
+    return Group("", (Entry(sign, label, key_colour(mark), isinstance(mark, Roof)),) if label else ())
 
 
 def _points(mark: Points, scene: Scene, capitals: Iterator[str]) -> tuple[list[str], Group]:
@@ -110,29 +112,61 @@ def _points(mark: Points, scene: Scene, capitals: Iterator[str]) -> tuple[list[s
     label = AREA.sub("", mark.label)
     if not found:
         return [], Group("", ())
-    if mark.text and len(found) <= MOST_NAMED:
+    if mark.text and len(found) <= MANY:
         entries = tuple(
             Entry(next(capitals), fmt.shown(value(record, mark.text), mark.kind), key_colour(mark)) for record in found
         )
         return [entry.sign for entry in entries], Group(label, entries)
-    sign = CROWD[mark.look.marker] if len(found) > MOST_NAMED else next(capitals)
+    sign = CROWD[mark.look.marker] if len(found) > MANY else next(capitals)
     return [sign], Group("", (Entry(sign, label, key_colour(mark)),) if label else ())
 
 
-def wrapped(groups: Sequence[Group], width: int, most: int) -> list[list[Part]]:
+def left_over(scene: Scene, symbols: dict[int, list[str]], left: Sequence[tuple[Mark, str]]) -> list[Group]:
+    """The groups of texts that found no place in the chart, each with the sign of its mark there."""
+    roofline = any(isinstance(mark, Roof) for mark in scene.panel.marks)
+    places = {id(mark): place for place, mark in enumerate(scene.panel.marks)}
+    groups: dict[str, list[Entry]] = {}
+    for mark, text in left:
+        if isinstance(mark, Rule):
+            heading = RIDGES if roofline else mark.label or OTHERS
+            groups.setdefault(heading, []).append(Entry(rule_sign(mark), text, colour_of(mark)))
+        elif isinstance(mark, Line):
+            heading = CROSSINGS if roofline else OTHERS
+            groups.setdefault(heading, []).append(Entry(symbols[places[id(mark)]][0], text, colour_of(mark)))
+    return [Group(heading, tuple(entries)) for heading, entries in groups.items()]
+
+
+def told(groups: Sequence[Group], hidden: dict[str, str]) -> list[Group]:
+    """The groups, with what stands in place of a sign that the chart has nowhere."""
+    return [
+        replace(group, entries=tuple(
+            replace(entry, name=f"{entry.name} (at {hidden[entry.sign[0]]})") if entry.sign[0] in hidden else entry
+            for entry in group.entries
+        ))
+        for group in groups
+    ]  # fmt: skip
+
+
+def wrapped(groups: Sequence[Group], width: int, most: int, whole: bool = False) -> list[list[Part]]:
     """The key as lines of coloured parts, at most ``width`` columns wide and ``most`` lines long.
 
-    Each group begins a line where there is room for that; what has no room at the end is counted.
+    Each group begins a line where there is room for that. Where there is not, groups follow one another, and then roofs
+    are told without their numbers. What still has no room at the end is counted, or is there if the key is ``whole``.
     """
-    lines = _flowed(groups, width, True)
-    if len(lines) > most:
-        lines = _flowed(groups, width, False)
-    kept = lines if len(lines) <= most else lines[: max(0, most - 1)]
+    short = [replace(group, entries=tuple(map(_without_numbers, group.entries))) for group in groups]
+    ways = ((groups, True), (groups, False), (short, False))
+    tried = [_flowed(found, width, apart) for found, apart in ways]
+    lines = next((each for each in tried if len(each) <= most), tried[-1])
+    kept = lines if len(lines) <= most or whole else lines[: max(0, most - 1)]
     left = sum(map(len, lines[len(kept) :]))
     spread = [[part for place, item in enumerate(line) for part in ([GAP] * (place > 0) + item)] for line in kept]
     if left:
         spread.append([(f"... and {left} more"[:width], "soft")])
-    return spread[:most]
+    return spread if whole else spread[:most]
+
+
+def _without_numbers(entry: Entry) -> Entry:
+    return replace(entry, name=NUMBERS.sub("", entry.name)) if entry.roof else entry
 
 
 def _flowed(groups: Sequence[Group], width: int, apart: bool) -> list[list[list[Part]]]:

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 from .. import format as fmt
-from ..chart import Bars, Cells, Colour, Dash, Line, Mark, Points, Roof, Rule, Zones
+from ..chart import Bars, Cells, Colour, Dash, Line, Mark, Points, Roof, Rule
 from ..chart_data import bar_text, column, number_at, value
-from .text_sheet import NEAR, TALL, Scene, Sheet
+from .text_sheet import NEAR, TALL, Scene, Sheet, Spot
 
 UPRIGHT: dict[Dash, str] = {"solid": "\u2502", "dashed": "\u254e", "dotted": "\u250a"}
 LEVEL: dict[Dash, str] = {"solid": "\u2500", "dashed": "\u254c", "dotted": "\u2504"}
 """Rules of the three kinds, in one cell."""
-LEFTWARDS, RIGHTWARDS = tuple((-aside, 0) for aside in range(9)), tuple((aside, 0) for aside in range(9))
-"""Cells that the digit of a roof may stand in, on its flat part and on its slope."""
+ASIDE = range(9)
+"""How far from either end the digit of a roof may stand."""
+ALWAYS = 2
+"""The rank of points that are seen whatever else is there."""
+MANY = 12
+"""Points of a mark that may have a letter each; of more, one may have another character in its place."""
+FURTHER = ((2, 0), (-2, 0), (2, 1), (-2, -1))
+"""Where a letter of a point may stand beside a roof too, which leaves it few cells that are nearer."""
 BESIDE_CELL = ((4, 0), (3, 0), (-4, 0), (4, 1), (4, -1))
 """Of a map, whose cells hold a text in each row, where a character stands on none."""
-WORD = re.compile("[- ]")
-"""What ends the first word of a zone's name."""
 SHADES = {"below": "\u2591", "above": "\u2593"}
 """Cells under and over 1."""
 
 
 def draw(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]]) -> None:
-    """Draw the marks of the scene's panel; ``symbols``: the characters of each mark's records, by the mark's place.
+    """Draw the marks of the scene's panel, but for words; ``symbols``: each mark's characters, by the mark's place.
 
-    Words come last, those of lines before those of rules and zones, so that they find their way around the rest.
+    Of the characters those of the highest rank come first, and the digits of slopes last: flat ends have them too.
     """
-    for index, mark in enumerate(scene.panel.marks):
+    marks = scene.panel.marks
+    for mark in marks:
         if isinstance(mark, Roof):
-            _roof(sheet, mark, scene, symbols.get(index, []))
+            _roof(sheet, mark, scene)
         elif isinstance(mark, Rule):
             _rule(sheet, mark, scene)
         elif isinstance(mark, Line):
@@ -39,10 +42,18 @@ def draw(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]]) -> None:
         elif isinstance(mark, Cells):
             _cells(sheet, mark, scene)
     _bars(sheet, scene, symbols)
-    for index, mark in reversed(tuple(enumerate(scene.panel.marks))):
-        if isinstance(mark, Points | Line):
-            _symbols(sheet, mark, scene, symbols.get(index, []))
-    _words(sheet, scene.panel.marks, scene)
+    placed = [(_rank(mark), index) for index, mark in enumerate(marks) if isinstance(mark, Points | Line)]
+    ordered = sorted(placed, reverse=True)
+    for index in (index for rank, index in ordered if rank):
+        _symbols(sheet, marks[index], scene, symbols[index])
+    _digits(sheet, scene, symbols, flat=True)
+    for index in (index for rank, index in ordered if not rank):
+        _symbols(sheet, marks[index], scene, symbols[index])
+    _digits(sheet, scene, symbols, flat=False)
+
+
+def _rank(mark: Points | Line) -> int:
+    return mark.rank if isinstance(mark, Points) else 0
 
 
 def key_colour(mark: Line | Points | Roof | Rule | Bars) -> Colour:
@@ -55,6 +66,11 @@ def colour_of(mark: Line | Points | Roof | Rule | Bars) -> Colour:
     return "soft" if mark.look.faint else mark.look.colour
 
 
+def rule_sign(mark: Rule) -> str:
+    """The character that a rule is made of."""
+    return (UPRIGHT if mark.axis == "x" else LEVEL)[mark.look.dash]
+
+
 def spots_of(sheet: Sheet, mark: Line | Points, scene: Scene) -> list[tuple[float, float]]:
     """Where the records of a mark fall, in cells."""
     found = scene.drawn(mark)
@@ -62,24 +78,31 @@ def spots_of(sheet: Sheet, mark: Line | Points, scene: Scene) -> list[tuple[floa
     return [(sheet.x.at(x), sheet.y.at(y)) for x, y in zip(xs, ys, strict=True)]
 
 
-def _roof(sheet: Sheet, mark: Roof, scene: Scene, symbols: list[str]) -> None:
+def corners(sheet: Sheet, mark: Roof, scene: Scene) -> list[tuple[float, float]]:
+    """The left end of a roof, its ridge and its right end, in cells; none where a ceiling is not known."""
     slope, flat = number_at(scene.results, mark.slope), number_at(scene.results, mark.flat)
     if not slope or not flat:
-        return
-    corners = [
-        sheet.x.low * scene.panel.x.unit,
-        min(flat / slope, sheet.x.high * scene.panel.x.unit),
-        sheet.x.high * scene.panel.x.unit,
-    ]
-    points = [
-        (sheet.x.at(x / scene.panel.x.unit), sheet.y.at(min(slope * x, flat) / scene.panel.y.unit)) for x in corners
-    ]
-    sheet.stroke(points, colour_of(mark), mark.look.dash)
-    several = sum(isinstance(other, Roof) for other in scene.panel.marks) > 1
-    for symbol in symbols:
-        sheet.put(sheet.x.cells - 1, points[-1][1], symbol, colour_of(mark), LEFTWARDS)
-        if several:  # roofs of one flat part have slopes of their own
-            sheet.put(0, points[0][1], symbol, colour_of(mark), RIGHTWARDS)
+        return []
+    x, y = scene.panel.x, scene.panel.y
+    ends = (sheet.x.low * x.unit, min(flat / slope, sheet.x.high * x.unit), sheet.x.high * x.unit)
+    return [(sheet.x.at(at / x.unit), sheet.y.at(min(slope * at, flat) / y.unit)) for at in ends]
+
+
+def _roof(sheet: Sheet, mark: Roof, scene: Scene) -> None:
+    points = corners(sheet, mark, scene)
+    if points:
+        sheet.roof(points, colour_of(mark), mark.look.dash)
+
+
+def _digits(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]], flat: bool) -> None:
+    """The digits of roofs on their flat ends, or on their slopes where there are several: those of one peak differ."""
+    roofs = [(index, mark) for index, mark in enumerate(scene.panel.marks) if isinstance(mark, Roof)]
+    for index, mark in roofs if flat or len(roofs) > 1 else ():
+        points = corners(sheet, mark, scene)
+        for symbol in symbols[index] if points else ():
+            row = round(points[-1 if flat else 0][1])
+            columns = [sheet.x.cells - 1 - aside if flat else aside for aside in ASIDE]
+            sheet.put([(column, row) for column in columns], symbol, colour_of(mark))
 
 
 def _rule(sheet: Sheet, mark: Rule, scene: Scene) -> None:
@@ -89,10 +112,10 @@ def _rule(sheet: Sheet, mark: Rule, scene: Scene) -> None:
     across, up = sheet.x.cells - 1, sheet.y.cells - 1
     if mark.axis == "x":
         x = sheet.x.at(at / scene.panel.x.unit)
-        sheet.stroke([(x, 0), (x, up)], colour_of(mark), character=UPRIGHT[mark.look.dash])
+        sheet.stroke([(x, 0), (x, up)], colour_of(mark), character=rule_sign(mark))
     else:
         y = sheet.y.at(at / scene.panel.y.unit)
-        sheet.stroke([(0, y), (across, y)], colour_of(mark), character=LEVEL[mark.look.dash])
+        sheet.stroke([(0, y), (across, y)], colour_of(mark), character=rule_sign(mark))
 
 
 def _line(sheet: Sheet, mark: Line, scene: Scene) -> None:
@@ -101,19 +124,24 @@ def _line(sheet: Sheet, mark: Line, scene: Scene) -> None:
         sheet.stroke(points, colour_of(mark), mark.look.dash)
 
 
-def _symbols(sheet: Sheet, mark: Points | Line, scene: Scene, symbols: list[str]) -> None:
+def _symbols(sheet: Sheet, mark: Mark, scene: Scene, symbols: list[str]) -> None:
+    assert isinstance(mark, Points | Line)
     points = spots_of(sheet, mark, scene)
     characters = symbols if len(symbols) == len(points) else symbols[:1] * len(points)
     if isinstance(mark, Line) and not mark.markers and characters:
         points, characters = [points[len(points) // 2]], characters[:1]
     elif isinstance(mark, Line) and mark.arrow and len(points) > 1 and characters:
         characters = [*characters[:-1], arrow(points[-2], points[-1])]
-    crowd = isinstance(mark, Points) and len(symbols) < len(points)
-    near = NEAR[:1] if crowd else NEAR + BESIDE_CELL if _is_map(scene) else NEAR
+    shared = isinstance(mark, Points) and len(symbols) < len(points)
+    weak = shared and len(points) > MANY and _rank(mark) < ALWAYS
+    near: tuple[Spot, ...] = NEAR[:1] if weak else NEAR + BESIDE_CELL if _is_map(scene) else NEAR
+    if sheet.roofs and isinstance(mark, Points) and not shared:
+        near += FURTHER
     for (x, y), character in zip(points, characters, strict=True):
-        spot = (round(x), round(y))
-        if not crowd or spot not in sheet.characters:
-            sheet.put(x, y, character, colour_of(mark), near)
+        # steps of one line, or points with one sign, may share a cell: the sign stands for all of them
+        standing = sheet.characters.get((round(x), round(y)))
+        if standing != (character, colour_of(mark)):
+            sheet.put(sheet.near(x, y, near), character, colour_of(mark), weak)
 
 
 def _is_map(scene: Scene) -> bool:
@@ -169,64 +197,3 @@ def _number_within(sheet: Sheet, text: str, ends: tuple[int, int], row: int) -> 
         sheet.characters.pop((cell, row), None)
         if sign != " ":
             sheet.characters[cell, row] = (sign, "ink")
-
-
-def _words(sheet: Sheet, marks: Sequence[Mark], scene: Scene) -> None:
-    lines = [mark for mark in marks if isinstance(mark, Line) and mark.text]
-    for line in (each for each in lines if each.must):
-        _steps(sheet, line, scene, True)
-    for line in lines:
-        _steps(sheet, line, scene, False)
-    for mark in marks:
-        if isinstance(mark, Rule) and mark.text:
-            _rule_words(sheet, mark, scene, [each for each in marks if isinstance(each, Rule) and each is not mark])
-        elif isinstance(mark, Zones):
-            at = number_at(scene.results, mark.path)
-            if at is not None:
-                _zones(sheet, mark, round(sheet.x.at(at / scene.panel.x.unit)))
-
-
-def _steps(sheet: Sheet, mark: Line, scene: Scene, must: bool) -> None:
-    """The text of a line's points: the last and the first, then what finds room between; or those that ``must`` be."""
-    found = list(zip(scene.drawn(mark), spots_of(sheet, mark, scene), strict=True))
-    ends = (*found[-1:], *found[:1])
-    ordered = ends if mark.ends and not must else (*ends, *found[1:-1])
-    named = [(fmt.shown(value(record, mark.text), mark.kind), point)
-             for record, point in ordered if bool(mark.must and value(record, mark.must)) == must]  # fmt: skip
-    for text, (x, y) in dict.fromkeys(named):
-        column_, row = round(x), round(y)
-        beside = [(column_ + 1, row - 1), (column_ + 2, row), (column_ - 1 - len(text), row),
-                  (column_ - len(text), row + 1), (column_, row + 1), (column_, row - 1),
-                  (column_ + 2, row - 1), (column_ - 1 - len(text), row + 1)]  # fmt: skip
-        if must:
-            beside += [(column_ + across, row + up) for up in (2, -2, 3, -3, 4, -4)
-                       for across in (1, -len(text), -len(text) // 2)]  # fmt: skip
-        sheet.write(text, colour_of(mark), beside, apart=1)
-
-
-def _rule_words(sheet: Sheet, mark: Rule, scene: Scene, others: Sequence[Rule]) -> None:
-    at = number_at(scene.results, mark.path)
-    if at is None:
-        return
-    text = mark.text.replace("{}", fmt.shown(at, mark.kind))
-    if mark.axis == "x":
-        x = round(sheet.x.at(at / scene.panel.x.unit))
-        numbers = [number_at(scene.results, each.path) for each in others if each.axis == "x"]
-        near = [round(sheet.x.at(number / scene.panel.x.unit)) for number in numbers if number is not None]
-        # on the side with the fewest other rules: a text is read as the nearest one's
-        sides = sorted((x + 1, x - len(text)), key=lambda left: sum(
-            left - 1 <= other <= left + len(text) and other != x for other in near))  # fmt: skip
-        spots = [(left, row) for row in range(1, sheet.y.cells) for left in sides]
-    else:
-        y = round(sheet.y.at(at / scene.panel.y.unit))
-        spots = [(left, row) for left in (1, sheet.x.cells - len(text)) for row in (y + 1, y - 1)]
-    sheet.write(text, colour_of(mark), spots)
-
-
-def _zones(sheet: Sheet, mark: Zones, x: int) -> None:
-    """The names of both sides; of one that is too long for its side the first word."""
-    rows = (0, 1, sheet.y.cells - 1)
-    below = mark.below if len(mark.below) < x else WORD.split(mark.below)[0]
-    above = mark.above if x + 2 + len(mark.above) <= sheet.x.cells else WORD.split(mark.above)[0]
-    sheet.write(below, "soft", [(x - 1 - len(below), row) for row in rows])
-    sheet.write(above, "soft", [(x + 2, row) for row in rows])

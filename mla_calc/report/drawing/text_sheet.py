@@ -21,6 +21,8 @@ PATTERNS: dict[Dash, tuple[float, float]] = {"dashed": (3.0, 1.5), "dotted": (2.
 """Of a stroke that is not solid: the length of its period and of its ink, in widths of a cell."""
 NEAR = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1), (1, -1), (-1, 1))
 """Cells that a character may stand in, where another has its own already: one away at most."""
+ON_ROOF = 1e-3
+"""In heights of a cell: what is closer to a roof is on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,9 @@ class Stroke:
     character: str = ""
     """What stands in each of its cells, where no dots do."""
 
-    def spots(self) -> set[Spot]:
-        """The cells it runs through."""
-        return {(round(x), round(y)) for x, y in walk(self.points, 0.7)}
+    def spots(self, step: float = 0.7) -> set[Spot]:
+        """The cells it runs through, by points ``step`` widths of a cell apart."""
+        return {(round(x), round(y)) for x, y in walk(self.points, step)}
 
     def dashes(self) -> list[tuple[float, float]]:
         """Starts and ends, in turn, of the pieces of a stroke that is not solid."""
@@ -65,6 +67,31 @@ class Stroke:
         return ends
 
 
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """A stroke from left to right that no character may be moved across, and its cells."""
+
+    stroke: Stroke
+    spots: frozenset[Spot]
+
+    def side(self, x: float, y: float) -> int:
+        """1 for a point above it, -1 below it, 0 on it."""
+        away = y - self._height(x)
+        return 0 if abs(away) < ON_ROOF else 1 if away > 0 else -1
+
+    def side_of(self, spot: Spot) -> int:
+        """1 for a cell above its own, -1 below them, 0 for one of them."""
+        return 0 if spot in self.spots else self.side(*spot)
+
+    def _height(self, x: float) -> float:
+        """Where it runs at a column."""
+        (x0, y0), (x1, y1) = next(
+            (piece for piece in pairwise(self.stroke.points) if piece[0][0] < piece[1][0] and x <= piece[1][0]),
+            self.stroke.points[-2:],
+        )
+        return y1 if x1 <= x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+
+
 @dataclass(slots=True)
 class Sheet:
     """What is drawn on ``x`` and ``y``, and which cells are in use."""
@@ -75,6 +102,11 @@ class Sheet:
     characters: dict[Spot, tuple[str, Colour]] = field(default_factory=dict)
     words: list[tuple[Spot, str, Colour]] = field(default_factory=list)
     inked: set[Spot] = field(default_factory=set)
+    roofs: list[Roofline] = field(default_factory=list)
+    weak: set[Spot] = field(default_factory=set)
+    """Cells whose character is one of many alike: another that finds no place elsewhere takes it."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """What stands in place of a character that found no place somewhere."""
 
     def stroke(
         self, points: Iterable[tuple[float, float]], colour: Colour, dash: Dash = "solid", character: str = ""
@@ -84,27 +116,59 @@ class Sheet:
         self.strokes.append(stroke)
         self.inked |= stroke.spots()
 
-    def put(self, x: float, y: float, character: str, colour: Colour, near: Sequence[Spot] = NEAR) -> None:
-        """Set a character at a cell, or ``near`` it where another stands there."""
-        spots = [(round(x) + across, round(y) + up) for across, up in near]
-        taken = self._taken("") if len(near) > 1 else self.characters.keys()
+    def roof(self, points: Iterable[tuple[float, float]], colour: Colour, dash: Dash) -> None:
+        """Draw a line that no character is moved across."""
+        self.stroke(points, colour, dash)
+        stroke = self.strokes[-1]
+        self.roofs.append(Roofline(stroke, frozenset(stroke.spots(0.25))))
+
+    def near(self, x: float, y: float, aside: Sequence[Spot] = NEAR) -> list[Spot]:
+        """The cell of a point, and those ``aside`` of it that lie on the same side of every roof as it does.
+
+        A point that shares a cell with a roof may stand in it or on its own side of it; one that lies on a roof may
+        share a cell with others, for it stays on its own.
+        """
+        own, *others = ((round(x) + across, round(y) + up) for across, up in aside)
+        sides = [(roof, roof.side(x, y)) for roof in self.roofs]
+        on_one = any(side == 0 for _, side in sides)
+        allowed = [(roof, {side, 0} if on_one or roof.side_of(own) == 0 else {side}) for roof, side in sides]
+        return [own, *(spot for spot in others if all(roof.side_of(spot) in each for roof, each in allowed))]
+
+    def put(self, spots: Sequence[Spot], character: str, colour: Colour, weak: bool = False) -> None:
+        """Set a character in the first of ``spots`` that is free, or else in the first of all over a word.
+
+        Where another character stands there already, that stays, unless it is ``weak``.
+        """
+        taken = self._taken("") if len(spots) > 1 else self.characters.keys()
         spot = next((spot for spot in spots if self._inside(spot) and spot not in taken), spots[0])
-        if self._inside(spot):
+        if spot in self.characters and spot not in self.weak:
+            self.hidden[character] = self.characters[spot][0]
+        elif self._inside(spot):
             self.characters[spot] = (character, colour)
+            (self.weak.add if weak else self.weak.discard)(spot)
 
-    def write(self, text: str, colour: Colour, spots: Sequence[Spot], apart: int = 0) -> None:
-        """Write ``text`` from the first of ``spots`` where nothing is in its way; nowhere if there is none.
+    def unseen(self) -> dict[str, str]:
+        """The characters that are seen nowhere, with what stands in place of each."""
+        seen = {character for character, _ in self.characters.values()}
+        return {character: by for character, by in self.hidden.items() if character not in seen}
 
-        Second best is over a line, never over other words or characters; best is ``apart`` cells from any line.
+    def write(self, text: str, colour: Colour, spots: Sequence[Spot], apart: int = 0) -> bool:
+        """Write ``text`` from the first of ``spots`` where nothing is in its way; whether there is one.
+
+        Second best is over a line, never over other words or characters, nor beside a character unless ``apart`` is 0:
+        best is that many cells from any line too.
         """
         taken = self._taken(" ")
-        fitting = [spot for spot in spots if self._fits(spot, text) and not taken & cells_of(spot, text)]
         wide = " " * apart + text + " " * apart
-        about = {spot: cells_of((spot[0] - apart, spot[1]), wide) for spot in fitting}
-        clear = [spot for spot in fitting if not self.inked & about[spot]]
-        best = [spot for spot in clear if not self.characters.keys() & about[spot]]
-        for spot in (best or clear or fitting)[:1]:
+        about = {spot: cells_of((spot[0] - apart, spot[1]), wide) for spot in spots}
+        fitting = [
+            spot for spot in spots
+            if self._fits(spot, text) and not taken & cells_of(spot, text) and not self.characters.keys() & about[spot]
+        ]  # fmt: skip
+        best = [spot for spot in fitting if not self.inked & about[spot]]
+        for spot in (best or fitting)[:1]:
             self.words.append((spot, text, colour))
+        return bool(fitting)
 
     def _taken(self, apart: str) -> set[Spot]:
         """The cells of characters and words, with ``apart`` on both sides of a word."""
