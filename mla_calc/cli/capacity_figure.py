@@ -88,7 +88,9 @@ def _caption(report: Report) -> str:
         width = results["pad_head_dim"]
         parts.append("keys and values expanded" + (f", padded to a width of {width}" if width else ""))
     parts.append(
-        "dense attention" if results["indexer_copies"] is None else "DSA: indexer keys cached too; decode bound of dense attention"
+        "dense attention"
+        if results["indexer_copies"] is None
+        else "DSA: indexer keys cached too; decode bound of dense attention"
     )
     if results["mtp_layers"]:
         parts.append(f"{fmt.counted(results['mtp_layers'], 'MTP layer')} included")

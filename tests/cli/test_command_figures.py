@@ -348,7 +348,10 @@ def test_a_budget_smaller_than_a_token(cli: Run, monkeypatch: pytest.MonkeyPatch
         (CAPACITY, ["cache in bf16", "weights in fp8", "dense attention", "the best 6 of 35 legal layouts"]),
         ("capacity --model dsv3 --gpu h200 --gpus 8", ["the one layout asked for"]),
         ("capacity --model dsv3 --gpu b200 --tp 8 --weight-bytes 0.5", ["weights in 0.5 B each"]),
-        ("capacity --model dsv32 --gpu h200 --gpus 8 --dtype fp8_ds_mla", ["cache in fp8_ds_mla", "sparse attention"]),
+        (
+            "capacity --model dsv32 --gpu h200 --gpus 8 --dtype fp8_ds_mla",
+            ["cache in fp8_ds_mla", "decode bound of dense attention"],
+        ),
     ],
 )
 def test_the_caption_of_a_capacity(line: str, told: list[str], cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
