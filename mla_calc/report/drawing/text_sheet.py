@@ -129,6 +129,8 @@ class Sheet:
         share a cell with others, for it stays on its own.
         """
         own, *others = ((round(x) + across, round(y) + up) for across, up in aside)
+        if self._inside(own) and own not in self._taken(""):
+            return [own]  # it is free: no other is asked for
         sides = [(roof, roof.side(x, y)) for roof in self.roofs]
         on_one = any(side == 0 for _, side in sides)
         allowed = [(roof, {side, 0} if on_one or roof.side_of(own) == 0 else {side}) for roof, side in sides]
@@ -159,16 +161,20 @@ class Sheet:
         best is that many cells from any line too.
         """
         taken = self._taken(" ")
-        wide = " " * apart + text + " " * apart
-        about = {spot: cells_of((spot[0] - apart, spot[1]), wide) for spot in spots}
-        fitting = [
-            spot for spot in spots
-            if self._fits(spot, text) and not taken & cells_of(spot, text) and not self.characters.keys() & about[spot]
-        ]  # fmt: skip
-        best = [spot for spot in fitting if not self.inked & about[spot]]
-        for spot in (best or fitting)[:1]:
-            self.words.append((spot, text, colour))
-        return bool(fitting)
+        found: Spot | None = None
+        for spot in spots:
+            column, row = spot
+            about = [(column + index, row) for index in range(-apart, len(text) + apart)]
+            own = about[apart : apart + len(text)]
+            if not self._fits(spot, text) or not taken.isdisjoint(own) or any(map(self.characters.__contains__, about)):
+                continue
+            if self.inked.isdisjoint(about):
+                found = spot
+                break
+            found = found or spot
+        if found is not None:
+            self.words.append((found, text, colour))
+        return found is not None
 
     def _taken(self, apart: str) -> set[Spot]:
         """The cells of characters and words, with ``apart`` on both sides of a word."""
