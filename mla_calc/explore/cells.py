@@ -11,8 +11,11 @@ _BLANKS = str.maketrans("\t\n\x0b\x0c\r", " " * 5)
 
 def folded(text: str, width: int) -> list[str]:
     """``text`` in lines of at most ``width`` columns: broken at blanks, and within what is longer than a line."""
+    text = text.translate(_BLANKS)
+    if cell_len(text) <= width:
+        return [text.rstrip()] if text.strip() else []
     lines, line = [], ""
-    for word in re.split("( +)", text.translate(_BLANKS)):
+    for word in re.split("( +)", text):
         rest = word
         while cell_len(line + rest) > width:
             part = _start(rest, width - cell_len(line)) if cell_len(rest) > width else ""
