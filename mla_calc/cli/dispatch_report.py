@@ -309,7 +309,7 @@ def explanations(case: Case, decisions: Sequence[Decision], results: dict[str, A
 
 def _batch_explanations(case: Case, decisions: Sequence[Decision], results: dict[str, Any]) -> list[Explanation]:
     """The batch's sums over the rows of each path, and what is lost; the first row's loss too."""
-    from ..costs.formulas import ceiling_names  # only where they are asked for: start-up counts
+    from ..costs.formulas import bound_text, ceiling_names  # only where they are asked for: start-up counts
 
     sums = batch_sums(case.table, decisions)
     names: dict[str, int | float] = {f"{path}_{kernel}_flop": flop for (path, kernel), (flop, _) in sums.items()}
@@ -323,7 +323,7 @@ def _batch_explanations(case: Case, decisions: Sequence[Decision], results: dict
     ceilings, row, batch = case.setting.ceilings, results["rows"][0], results["batch"]
     if ceilings is None:
         return found
-    bound = " + ".join(_bound(kernel) for kernel in kernels)
+    bound = " + ".join(bound_text(kernel) for kernel in kernels)
     found.append(Explanation("batch.chosen_bound_s", bound, names | ceiling_names(ceilings), cite))
     best: dict[str, int | float] = {name: batch[name] for name in ("chosen_bound_s", "best_bound_s", "regret_s")}
     if best["regret_s"] == best["chosen_bound_s"] - best["best_bound_s"]:  # or the rounding of the sums is left out
@@ -340,13 +340,9 @@ def _batch_explanations(case: Case, decisions: Sequence[Decision], results: dict
     return found
 
 
-def _bound(kernel: str) -> str:
-    return f"max({kernel}_flop / peak_flop_per_s, {kernel}_bytes / bandwidth_bytes_per_s)"
-
-
 def _row_explanations(case: Case) -> list[Explanation]:
     """The first row's."""
-    from ..costs.formulas import ceiling_names
+    from ..costs.formulas import bound_text, ceiling_names
 
     found = []
     ceilings = case.setting.ceilings
@@ -359,7 +355,7 @@ def _row_explanations(case: Case) -> list[Explanation]:
             found.append(Explanation(f"rows[0].{name}.{figure}", summed, names, "the sum over the path's kernels"))
         if ceilings:
             names |= ceiling_names(ceilings)
-            bounds = " + ".join(_bound(kernel.name) for kernel in kernels)
+            bounds = " + ".join(bound_text(kernel.name) for kernel in kernels)
             cite = "one kernel after another, weights left out"
             found.append(Explanation(f"rows[0].{name}_bound_s", bounds, names, cite))
     return found

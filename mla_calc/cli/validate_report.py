@@ -250,9 +250,7 @@ def explanations(recording: Recording) -> tuple[Explanation, ...]:
     }
     names |= {f"{kernel.name}_flop": kernel.flop for kernel in kernels}
     names |= {f"{kernel.name}_bytes": kernel.bytes for kernel in kernels}
-    bound = " + ".join(
-        f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)" for kernel in kernels
-    )
+    bound = " + ".join(formulas.bound_text(kernel.name) for kernel in kernels)
     what = "the kernels that the row timed, with its heads"
     return (
         Explanation("rows[0].flop", " + ".join(texts[kernel.name][0] for kernel in kernels), names, what),

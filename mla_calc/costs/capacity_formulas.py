@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..models.attention import MLA, Model
 from .capacity import Plan, decode_kernels
-from .formulas import Formula, ceiling_names
+from .formulas import Formula, bound_text, ceiling_names
 from .layouts import Layout, row_formula
 from .placement import Placement, stage_caches, stage_layers
 from .search import CapacityCost, Step
@@ -65,9 +65,7 @@ def bound_formulas(plan: Plan, cost: CapacityCost, step: Step) -> tuple[dict[str
         return {}, {}
     at = Placement(cost.tp, cost.dp, cost.dcp, cost.pp)
     kernels = decode_kernels(plan, at, step.batch, step.weight_bytes)
-    terms = (
-        f"max({kernel.name}_flop / peak_flop_per_s, {kernel.name}_bytes / bandwidth_bytes_per_s)" for kernel in kernels
-    )
+    terms = (bound_text(kernel.name) for kernel in kernels)
     names = {
         **{f"{kernel.name}_flop": kernel.flop for kernel in kernels},
         **{f"{kernel.name}_bytes": kernel.bytes for kernel in kernels},

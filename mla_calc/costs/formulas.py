@@ -134,16 +134,18 @@ def flops_formulas(with_bounds: bool, causal: bool, kernels_of: KernelTexts | No
             formulas[f"{at}.bytes"] = Formula(moved, f"kernel {kernel}: what it reads and writes")
             formulas[f"{at}.intensity_flop_per_byte"] = Formula(f"{name}_flop / {name}_bytes", f"kernel {kernel}")
             if with_bounds:
-                formulas[f"{at}.bound_s"] = Formula(_bound(name), "Williams et al., Roofline, CACM 52(4), 2009")
+                formulas[f"{at}.bound_s"] = Formula(bound_text(name), "Williams et al., Roofline, CACM 52(4), 2009")
         for figure in ("flop", "bytes"):
             summed = " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels)
             formulas[f"{path}.{figure}"] = Formula(summed, "the sum over the path's kernels")
             terms = {kernel: f"{path}_{kernel}_{figure}" for kernel in kernels}
             formulas[f"{path}.total_{figure}"] = _over_layers(terms)
         if with_bounds:
-            summed = " + ".join(_bound(f"{path}_{kernel}") for kernel in kernels)
+            summed = " + ".join(bound_text(f"{path}_{kernel}") for kernel in kernels)
             formulas[f"{path}.bound_s"] = Formula(summed, "one kernel after another")
-            formulas[f"{path}.total_bound_s"] = _over_layers({kernel: _bound(f"{path}_{kernel}") for kernel in kernels})
+            formulas[f"{path}.total_bound_s"] = _over_layers(
+                {kernel: bound_text(f"{path}_{kernel}") for kernel in kernels}
+            )
             flop, moved = (
                 " + ".join(f"{path}_{kernel}_{figure}" for kernel in kernels) for figure in ("flop", "bytes")
             )
@@ -186,7 +188,8 @@ def _over_layers(terms: Mapping[str, str]) -> Formula:
     return Formula(text, "all layers that cache, the indexer on those that index")
 
 
-def _bound(kernel: str) -> str:
+def bound_text(kernel: str) -> str:
+    """The bound of a kernel whose figures have the names ``kernel_flop`` and ``kernel_bytes``, s."""
     return f"max({kernel}_flop / peak_flop_per_s, {kernel}_bytes / bandwidth_bytes_per_s)"
 
 

@@ -152,7 +152,7 @@ def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
     and each kernel takes the longer of its two times. One row alone so has the bound that ``flops`` gives.
     """
     chosen = [_path_of(decision.path) for decision in decisions]
-    sums = _sums(table, chosen)
+    sums = list(_sums(table, chosen).values())
     setting = table.setting
     taken = best = None
     if setting.ceilings and table.best_s is not None:
@@ -174,14 +174,7 @@ def price_batch(table: Table, decisions: Sequence[Decision]) -> BatchCost:
 
 def batch_sums(table: Table, decisions: Sequence[Decision]) -> dict[tuple[str, str], tuple[int, int]]:
     """By path and kernel, FLOP and bytes of the rows on that path, weights included: what a batch is priced by."""
-    sums = iter(_sums(table, [_path_of(decision.path) for decision in decisions]))
-    used = {_path_of(decision.path) for decision in decisions}
-    return {
-        (path, kernel.name): next(sums)
-        for path in table.setting.paths
-        if path in used
-        for kernel in table.kernels[path][0]
-    }
+    return _sums(table, [_path_of(decision.path) for decision in decisions])
 
 
 def best_bound_s(table: Table, ceilings: Ceilings) -> float:
@@ -250,16 +243,17 @@ class _Running:
         ]
 
 
-def _sums(table: Table, chosen: Sequence[str]) -> list[tuple[int, int]]:
+def _sums(table: Table, chosen: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
     """FLOP and bytes of each kernel of the paths that are used, over the rows on them, weights included."""
-    found: list[tuple[int, int]] = []
+    found: dict[tuple[str, str], tuple[int, int]] = {}
     for name in table.setting.paths:
         running = _Running(table, name)
         taken = Counter(kind for kind, path in zip(table.kinds, chosen, strict=True) if path == name)
         for kind, count in taken.items():
             running.add(kind, count)
         if running.count:
-            found += running.sums
+            names = (kernel.name for kernel in table.kernels[name][0])
+            found |= {(name, kernel): total for kernel, total in zip(names, running.sums, strict=True)}
     return found
 
 

@@ -17,7 +17,7 @@ from mla_calc.report.chart import Bars, Chart
 from mla_calc.report.chart_data import bar_text, drawn, value
 from mla_calc.report.drawing.glyphs import drawable
 from mla_calc.report.drawing.style import drawing_style
-from mla_calc.report.record import Report
+from tests.cli.test_command_figures import drawing as drawing_of
 
 Run = Callable[..., Any]
 Drawing = Callable[[str], tuple[Chart, Any]]
@@ -29,15 +29,7 @@ LATENT, KEYS, EXPANDED = 61 * 576 * 2, 61 * 132, 61 * 128 * 320 * 2
 def drawing(cli: Run, monkeypatch: pytest.MonkeyPatch) -> Drawing:
     """The chart that a command line draws, and the results that it is drawn from."""
 
-    def draw(line: str) -> tuple[Chart, Any]:
-        seen: list[Report] = []
-        with monkeypatch.context() as patched:
-            patched.setattr("mla_calc.cli.command.emit", lambda report, *_: seen.append(report))
-            assert cli(f"{line} --output figure.svg").code == 0
-        assert seen[0].chart is not None
-        return seen[0].chart, seen[0].results
-
-    return draw
+    return lambda line: drawing_of(line, cli, monkeypatch)
 
 
 def caption(found: tuple[Chart, Any]) -> list[str]:
