@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import InputError, nearest, shown
+from .as_typed import take_as_typed
 from .options import CONTEXT
 
 COMMANDS = (
@@ -58,7 +59,7 @@ class Commands(TyperGroup):
             return None
         command = typer.main.get_command(import_module(f".{cmd_name}", __package__).app)
         command.name = cmd_name
-        return command
+        return take_as_typed(command)
 
 
 app = typer.Typer(
@@ -108,7 +109,7 @@ def run(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets its answer
-    command = typer.main.get_command(app)
+    command = take_as_typed(typer.main.get_command(app))
     if arguments is None:
         arguments = sys.argv[1:]
     try:

@@ -148,6 +148,7 @@ class PathEstimator:
         self, gpu: GPU, path: PathName, mla: MLA, *, dtype: str, cache: str, kernel: str | None = None
     ) -> None:
         self.gpu, self.path, self.mla, self.dtype, self.cache = gpu, path, mla, dtype, cache
+        self._capability_major = gpu.capability_major
         names: tuple[str, ...] = (kernel,) if kernel else ()
         if kernel is None:
             every = implementations(gpu, path, mla, dtype=dtype, cache=cache)
@@ -177,7 +178,7 @@ class PathEstimator:
             rows=heads * queries,
             tokens=batch * context,
             fp8=self.cache == "fp8",
-            capability_major=self.gpu.capability_major,
+            capability_major=self._capability_major,
         )
         return next(name for name in ordered if name in self.implementations)
 

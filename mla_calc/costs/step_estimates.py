@@ -37,8 +37,7 @@ class Step(NamedTuple):
     tp: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class StepEstimate:
+class StepEstimate(NamedTuple):
     """What a path is estimated to take for one step, s, and by which implementation."""
 
     kernel: str
@@ -100,14 +99,14 @@ def _as_arrays(estimator: PathEstimator, steps: Sequence[Step], work: Work) -> S
     usable = [max(step.context, step.batch) < LARGE and step.queries <= step.context for step in steps]
     within = [step for step, fits in zip(steps, usable, strict=True) if fits]
     names = _implementations_of(estimator, within)
-    axes = np.array(within, dtype=np.int64).reshape(-1, len(Step._fields))
+    axes = np.array(list(zip(*within, strict=True)), dtype=np.int64).reshape(len(Step._fields), -1)  # a row per field
     seconds, kernels = np.full(len(within), np.inf), np.full(len(within), None, dtype=object)
     used: dict[Calibration | Boundary, None] = {}
     for name in estimator.implementations:
         mine = np.flatnonzero([name in of for of in names])
         if not len(mine):
             continue
-        found = _sums(estimator, name, replace(work, **dict(zip(Step._fields, axes[mine].T, strict=True))), used)
+        found = _sums(estimator, name, replace(work, **dict(zip(Step._fields, axes[:, mine], strict=True))), used)
         better = found < seconds[mine]  # NaN never is
         seconds[mine[better]], kernels[mine[better]] = found[better], name
     known = iter(zip(kernels.tolist(), seconds.tolist(), strict=True))

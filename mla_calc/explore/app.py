@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PAUSE_S = 0.15
 """How long a panel that takes long waits before it begins: another key may follow."""
 
+GARBAGE_AT = 50_000
+"""Objects made before garbage is looked for: at Python's 700 that is twenty times a change, a tenth of its time."""
+
 THEMES = ("textual-dark", "textual-light")
 
 
@@ -65,6 +68,7 @@ class Explorer(Frame):
         if self._alone:
             # what was loaded stays: to look through it again for garbage takes a tenth of a second, amid a key press
             gc.freeze()
+            gc.set_threshold(GARBAGE_AT)
             gc.enable()
 
     def _once_there(self, do: Callable[[], object]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -11,6 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -44,11 +44,15 @@ class SheetView(ScrollView, can_focus=True):
         Binding("enter", "app.explain", "explain", show=False),
     ]
 
-    @dataclass
     class Pointed(Message):
         """Another number is selected."""
 
-        view: SheetView
+        def __init__(self, view: SheetView) -> None:
+            super().__init__()
+            self.view = view
+
+    virtual_size = Reactive(Size(0, 0), layout=False)
+    """Of all lines. The panel keeps its place whatever it holds: a layout would draw every other widget anew."""
 
     def __init__(self, *, id: str, classes: str) -> None:
         super().__init__(id=id, classes=classes)
@@ -80,6 +84,10 @@ class SheetView(ScrollView, can_focus=True):
         early, self._early = self._early, []
         for way in early:
             self.action_point(*way)
+
+    def watch_virtual_size(self, size: Size) -> None:
+        """Scrollbars, and how far it is scrolled, follow what there is to scroll through."""
+        self._scroll_update(size)
 
     def _again(self, spots: list[Spot]) -> Spot | None:
         """The spot of what was selected before, or the first of all."""

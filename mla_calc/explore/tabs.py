@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.text import Text
 from textual.message import Message
 from textual.widget import Widget
@@ -29,11 +27,12 @@ class PanelTab(Widget):
     }
     """
 
-    @dataclass
     class Chosen(Message):
         """The panel is wanted."""
 
-        panel: str
+        def __init__(self, panel: str) -> None:
+            super().__init__()
+            self.panel = panel
 
     def __init__(self, panel: str, key: str, classes: str) -> None:
         super().__init__(id=f"tab-{panel}", classes=classes)

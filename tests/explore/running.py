@@ -37,6 +37,14 @@ async def settle(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
+async def until(pilot: Pilot[Any], holds: Callable[[], bool], turns: int = 500) -> None:
+    """Wait for what begins only after the screen was drawn again, which :func:`settle` does not see coming."""
+    while not holds() and turns:
+        await pilot.pause(0.02)
+        turns -= 1
+    await settle(pilot)
+
+
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.press(*keys)
     await settle(pilot)

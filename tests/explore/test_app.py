@@ -17,7 +17,7 @@ from mla_calc.explore.sheet_view import SheetView
 from mla_calc.explore.state import State
 from mla_calc.explore.tabs import TITLES
 
-from .running import H100, LARGE, SMALL, opened, press, run, screen_text, settle
+from .running import H100, LARGE, SMALL, opened, press, run, screen_text, settle, until
 
 V32 = State(model="deepseek-v3.2", gpu="h100-sxm5-80gb", tp=8, batch=4, queries=2)
 ON = {
@@ -317,7 +317,7 @@ def test_keys_that_come_before_the_numbers_are_done_when_these_are_there(
                 assert not list(tmp_path.iterdir())
                 assert len(app.screen_stack) == 1
             app.let_in()
-            await settle(pilot)
+            await until(pilot, lambda: isinstance(app.screen, Reading))
             assert isinstance(app.screen, Reading)
             assert f"{path} = " in screen_text(app).splitlines()[1]
 
@@ -606,6 +606,24 @@ def test_the_same_number_stays_selected_after_a_change() -> None:
             path = view.selected.path
             await press(pilot, "b", "c")
             assert view.selected.path == path
+
+    run(test)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_what_was_scrolled_past_a_shorter_sheet_comes_back(size: tuple[int, int]) -> None:
+    async def test() -> None:
+        async with opened(size=size) as (app, pilot):
+            await press(pilot, "4")
+            view = app.query_one("#capacity", SheetView)
+            view.scroll_end(animate=False)
+            await settle(pilot)
+            assert view.scroll_offset.y == view.virtual_size.height - view.scrollable_content_region.height > 0
+            app.change(replace(app.state, model="glm-5", tp=1, weight_bytes="4"))  # one line: it does not fit
+            await settle(pilot)
+            assert view.sheet is not None and view.virtual_size.height == len(view.sheet.lines)
+            assert view.scroll_offset.y == max(0, view.virtual_size.height - view.scrollable_content_region.height)
+            assert view.sheet.lines[view.scroll_offset.y][0].strip() in screen_text(app)
 
     run(test)
 

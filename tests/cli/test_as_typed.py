@@ -1,0 +1,65 @@
+"""What reaches a command whose options are taken as they were typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+
+from mla_calc.cli.as_typed import take_as_typed
+
+got: dict[str, Any] = {}
+app = typer.Typer()
+
+
+@app.command()
+def command(
+    model: Annotated[str, typer.Option("--model")],
+    tp: Annotated[str, typer.Option("--tp", callback=lambda value: f"{value}!")] = "1",
+    gpu: Annotated[str | None, typer.Option("--gpu")] = None,
+    vs: Annotated[list[str] | None, typer.Option("--vs")] = None,
+    output: Annotated[Path | None, typer.Option("--output")] = None,
+    explain: Annotated[bool, typer.Option("--explain")] = False,
+) -> None:
+    got.update(model=model, tp=tp, gpu=gpu, vs=vs, output=output, explain=explain)
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("--model x", {}),
+        ("--model x --tp 8", {"tp": "8!"}),
+        ("--model x --gpu h100 --vs a --vs b", {"gpu": "h100", "vs": ["a", "b"]}),
+        ("--model x --output a.svg --explain", {"output": Path("a.svg"), "explain": True}),
+        ("--model= --gpu=", {"model": "", "gpu": ""}),
+    ],
+)
+def test_values_are_those_that_typer_gives(line: str, given: dict[str, Any]) -> None:
+    expected = {"model": "x", "tp": "1!", "gpu": None, "vs": None, "output": None, "explain": False} | given
+    for taken in (typer.main.get_command(app), take_as_typed(typer.main.get_command(app))):
+        got.clear()
+        taken.main(args=line.split(), standalone_mode=False)
+        assert got == expected
+
+
+@pytest.mark.parametrize("line", ["", "--model", "--tp 8", "--model x --explain=maybe", "--model x --what"])
+def test_what_typer_refuses_is_refused(line: str) -> None:
+    messages = []
+    for taken in (typer.main.get_command(app), take_as_typed(typer.main.get_command(app))):
+        with pytest.raises(Exception, match=".+") as error:
+            taken.main(args=line.split(), standalone_mode=False)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+
+
+def test_a_command_line_of_text_loads_no_pydantic() -> None:
+    code = (
+        "from mla_calc.cli.main import run; import sys; assert run(sys.argv[1:]) == 0; print('pydantic' in sys.modules)"
+    )
+    for line in (["explore", "--print"], ["--version"]):
+        done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("False\n")
