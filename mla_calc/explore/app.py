@@ -229,9 +229,7 @@ class Explorer(Frame):
         """How the selected number comes about; of the roofline, every number of its own. Beside the screen."""
         explain = partial(self._explain_of, self.state, self.active)
         view = self.view(self.active)
-        # a panel that was gone to by the key before has no numbers to select until it is laid out
-        laid_out = not isinstance(view, SheetView) or view.sheet is not None
-        self._once_there(explain if laid_out else partial(self.call_after_refresh, explain))
+        self._once_there(partial(view.once_laid_out, explain) if isinstance(view, SheetView) else explain)
 
     def _explain_of(self, state: State, name: str) -> None:
         if state != self.state:

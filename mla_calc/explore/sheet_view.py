@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -60,8 +62,8 @@ class SheetView(ScrollView, can_focus=True):
         self.sheet: Sheet | None = None
         self.selected: Spot | None = None
         self._folded: tuple[Report | Wrong | None, int] = (None, 0)
-        self._early: list[tuple[int, int]] = []
-        """Ways that were pressed before there was a sheet to go in."""
+        self._early: list[Callable[[], object]] = []
+        """What was asked for before there was a sheet."""
 
     def tell(self, found: Report | Wrong) -> None:
         """Show a report, the same number selected where it has one at the same place of the results."""
@@ -82,8 +84,15 @@ class SheetView(ScrollView, can_focus=True):
         self.selected = self._again(self.sheet.spots)
         self.refresh()
         early, self._early = self._early, []
-        for way in early:
-            self.action_point(*way)
+        for do in early:
+            do()
+
+    def once_laid_out(self, do: Callable[[], object]) -> None:
+        """Do what takes a selection: now, or as soon as there is a sheet, which a panel gone to just now lacks."""
+        if self.sheet is None:
+            self._early.append(do)
+        else:
+            do()
 
     def watch_virtual_size(self, size: Size) -> None:
         """Scrollbars, and how far it is scrolled, follow what there is to scroll through."""
@@ -123,7 +132,7 @@ class SheetView(ScrollView, can_focus=True):
     def action_point(self, down: int, right: int) -> None:
         """Select the nearest number that way, or scroll where there is none."""
         if self.sheet is None:
-            self._early.append((down, right))
+            self._early.append(partial(self.action_point, down, right))
             return
         spots, at = self.sheet.spots, self.selected
         if at is None:

@@ -50,7 +50,7 @@ def test_values_are_those_that_typer_gives(line: str, given: dict[str, Any]) -> 
 def test_what_typer_refuses_is_refused(line: str) -> None:
     messages = []
     for taken in (typer.main.get_command(app), take_as_typed(typer.main.get_command(app))):
-        with pytest.raises(Exception, match=".+") as error:
+        with pytest.raises(Exception, match=r".+") as error:
             taken.main(args=line.split(), standalone_mode=False)
         messages.append(str(error.value))
     assert messages[0] == messages[1]

@@ -621,7 +621,8 @@ def test_what_was_scrolled_past_a_shorter_sheet_comes_back(size: tuple[int, int]
             assert view.scroll_offset.y == view.virtual_size.height - view.scrollable_content_region.height > 0
             app.change(replace(app.state, model="glm-5", tp=1, weight_bytes="4"))  # one line: it does not fit
             await settle(pilot)
-            assert view.sheet is not None and view.virtual_size.height == len(view.sheet.lines)
+            assert view.sheet is not None
+            assert view.virtual_size.height == len(view.sheet.lines)
             assert view.scroll_offset.y == max(0, view.virtual_size.height - view.scrollable_content_region.height)
             assert view.sheet.lines[view.scroll_offset.y][0].strip() in screen_text(app)
 
