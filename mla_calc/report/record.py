@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..errors import InputError
@@ -83,13 +83,20 @@ class Report:
 
 def plain(record: Any) -> Any:
     """A record of dataclasses as plain values: dataclasses become dicts, tuples lists, dates ISO texts."""
+    if record is None or isinstance(record, str | int | float):
+        return record  # most are, and the questions below take longer
     if is_dataclass(record):
-        return {item.name: plain(getattr(record, item.name)) for item in fields(record)}
+        return {name: plain(getattr(record, name)) for name in _names(record.__class__)}
     if isinstance(record, Mapping):
         return {str(key): plain(value) for key, value in record.items()}
     if isinstance(record, list | tuple):
         return [plain(value) for value in record]
     return record.isoformat() if isinstance(record, datetime.date) else record
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
