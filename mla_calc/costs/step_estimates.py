@@ -96,7 +96,7 @@ def _at(work: Work, step: Step) -> Work:
 def _as_arrays(estimator: PathEstimator, steps: Sequence[Step], work: Work) -> StepEstimates:
     import numpy as np
 
-    usable = [max(step.context, step.batch) < LARGE and step.queries <= step.context for step in steps]
+    usable = [context < LARGE and batch < LARGE and queries <= context for queries, context, batch, _ in steps]
     within = [step for step, fits in zip(steps, usable, strict=True) if fits]
     names = _implementations_of(estimator, within)
     axes = np.array(list(zip(*within, strict=True)), dtype=np.int64).reshape(len(Step._fields), -1)  # a row per field
