@@ -23,7 +23,7 @@ from mla_calc.errors import InputError
 from mla_calc.report.chart import Axis, Bars, Cells, Chart, Line, Look, Panel, Points, Roof, Rows, Rule, Shown
 from mla_calc.report.drawing.page import figure_fragment, html_document, html_page, report_fragment
 from mla_calc.report.drawing.plotly_figure import page_figure, plotly_figure
-from mla_calc.report.drawing.style import COLOURS, INK, TEXT_COLOURS
+from mla_calc.report.drawing.style import COLOURS, TEXT_COLOURS
 from mla_calc.report.record import Cell, Explanation, Report, Table
 from tests.browser import IS_THERE, MISSING, chromium
 from tests.report import sample_charts as sample
@@ -107,7 +107,11 @@ def test_rules_and_zones_stand_at_their_values() -> None:
     upright = {shape["x0"] for shape in layout["shapes"] if shape["type"] == "line"}
     assert upright == {295.3432835820896, 590.7164179104478, 265.1006711409396}
     texts = {shape["label"]["text"] for shape in layout["shapes"] if shape.get("label", {}).get("text")}
-    assert texts == {"ridge 295.3 m/l", "ridge 590.7 m/l", "measured ridge 265.1 m/l"}
+    assert {text.replace("<br>", " ") for text in texts} == {
+        "ridge 295.3 m/l",
+        "ridge 590.7 m/l",
+        "measured ridge 265.1 m/l",
+    }
     below, above = (shape for shape in layout["shapes"] if shape["type"] == "rect")
     assert below["x1"] == above["x0"] == 295.3432835820896
     names = [note["text"] for note in layout["annotations"]]
@@ -637,19 +641,25 @@ def test_wide_and_narrow_share_what_is_alike() -> None:
         assert [wide | narrow for wide, narrow in both] == figure(name, narrow=True)["data"]
 
 
+def layouts(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The layout that a page has in each of its windows."""
+    return [made["narrow" if own["narrow"] else "wide"]["layout"] | own["layout"] for own in made["windows"]]
+
+
 def test_title_and_caption_fit_any_window() -> None:
     part = "a part of the caption that is long"
     chart = replace(sample.ROOFLINE, title="A title of pumps " * 4, caption="  ·  ".join([part] * 7))
     made = page_figure(chart, sample.RESULTS)
     lines = []
-    for head, wider in zip(made["heads"], [*made["heads"][1:], {"from": 1600}], strict=True):
-        title, *caption = head["layout"]["title"]["text"].split("</b><br>")
+    windows = made["windows"]
+    for layout, own, wider in zip(layouts(made), windows, [*windows[1:], {"from": 1600}], strict=True):
+        title, *caption = layout["title"]["text"].split("</b><br>")
         rows = re.sub("<[^>]*>", "", caption[0].replace("<br>", "\n")).split("\n")
         assert " ".join("  ·  ".join(rows).split("  ·  ")) == " ".join([part] * 7)
-        room = max(head["from"], 360)
-        assert max(map(len, rows)) * 6.4 < room, head["from"]  # DejaVu Sans at 13 px: 6.4 px a character
+        room = max(own["from"], 360)
+        assert max(map(len, rows)) * 6.4 < room, own["from"]  # DejaVu Sans at 13 px: 6.4 px a character
         assert max(map(len, title.removeprefix("<b>").split("<br>"))) * 11 < room
-        assert head["narrow"] == (wider["from"] <= 820)
+        assert own["narrow"] == (wider["from"] <= 820)
         lines.append(len(rows))
     assert lines == sorted(lines, reverse=True)
     assert lines[0] > lines[-1]
@@ -659,7 +669,7 @@ def test_texts_of_a_line_have_its_colour() -> None:
     line, _ = traces("roofline", "over stages")
     assert line["textfont"]["color"] == TEXT_COLOURS["green"]
     (near,) = traces("roofline", "near pumps, area: share of time")
-    assert near["textfont"]["color"] == INK
+    assert near["textfont"]["color"] == TEXT_COLOURS["blue"]
 
 
 def roof_and_points() -> tuple[Chart, dict[str, Any]]:
@@ -723,7 +733,7 @@ def test_right_to_left_words_keep_their_place_in_a_page() -> None:
     page = html_page(chart, replace(sample.REPORT, title="שלום 7B   8 pumps"))
     (made,) = re.findall(r'<script type="application/json">(.*)</script>', page)
     assert page.count("\u2068שלום\u2069 7B") == 3  # title, label, heading
-    titles = [head["layout"]["title"]["text"] for head in json.loads(made)["heads"]]
+    titles = [layout["title"]["text"] for layout in layouts(json.loads(made))]
     assert all("\u2068שלום\u2069 7B" in title for title in titles)
 
 
@@ -761,7 +771,7 @@ def test_a_name_of_any_length_is_folded(narrow: bool) -> None:
     ticks = [tick.split("<br>") for tick in layout["yaxis"]["ticktext"]]
     assert max(len(line) for tick in ticks for line in tick) <= 26
     assert layout["height"] - layout["margin"]["t"] - layout["margin"]["b"] >= sum(map(len, ticks)) * 15
-    room = 560 if narrow else 940
+    room = 640 if narrow else 1040  # of windows of 700 and 1,100
     title, caption = layout["title"]["text"].split("</b><br>")
     for text, px in ((title.removeprefix("<b>"), 11), (re.sub(r"</?span[^>]*>", "", caption), 7.7)):
         assert text.replace("<br>", "") == name

@@ -20,7 +20,7 @@ from tests.browser import IS_THERE, MISSING, chromium
 
 pytest.importorskip("plotly", reason="plotly is an extra")
 
-WIDE, HIGH = 940, 430
+WIDE, HIGH = 965, 430
 """Pixels of a panel that texts are placed for."""
 TELLS = (Shown("lift", "lift"), Shown("path", "path"))
 

@@ -33,14 +33,15 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const place of document.querySelectorAll("figure.chart")) {
     const made = JSON.parse(place.querySelector("script").textContent);
     const plot = place.querySelector("div");
-    const narrow = made.wide.data.map((trace, at) => ({...trace, ...made.narrow.data[at]}));
+    const over = (data, changes) => data.map((trace, at) => ({...trace, ...changes[at]}));
+    const narrow = {...made.narrow, data: over(made.wide.data, made.narrow.data)};
     let shown = null;
     const draw = () => {
-      const head = made.heads.filter((each) => each.from <= window.innerWidth).pop();
-      if (head === shown) return;
-      shown = head;
-      const layout = {...(head.narrow ? made.narrow : made.wide).layout, ...head.layout};
-      Plotly.react(plot, head.narrow ? narrow : made.wide.data, layout, made.config);
+      const own = made.windows.filter((each) => each.from <= window.innerWidth).pop();
+      if (own === shown) return;
+      shown = own;
+      const base = own.narrow ? narrow : made.wide;
+      Plotly.react(plot, over(base.data, own.data), {...base.layout, ...own.layout}, made.config);
     };
     draw();
     window.addEventListener("resize", draw);

@@ -12,8 +12,8 @@ from ..chart import Cells, Chart, Colour, Rule
 from ..chart_data import drawn, edges, number_at, value
 from ..record import Results
 from .cells import FULL, PALE, cell_colour, key_text, octaves_of, tint
-from .plotly_frame import FONT_PX, LEAST_SHARE, Direction, Frame, rule_names, safe
-from .plotly_marks import Trace, placed, told_by
+from .plotly_frame import FONT_PX, TICK_AIR_PX, TICK_CHAR_PX, Direction, Frame, rule_names, safe
+from .plotly_marks import Trace, placed, told_by, told_to
 from .plotly_texts import CHAR, TEXT_PX, Places
 from .style import COLOURS, SOFT, TEXT_COLOURS
 
@@ -36,8 +36,11 @@ def ratios_of(chart: Chart, results: Results) -> Ratios:
     return [ratio for mark in marks for record in drawn(results, mark) if (ratio := value(record, mark.value))]
 
 
-def colour_axis(ratios: Ratios, plot_px: float) -> dict[str, Any]:
-    """The scale of colours that the panels share, and below them its key: the colours and ends of a picture's."""
+def colour_axis(ratios: Ratios, plot_px: float, across_px: float) -> dict[str, Any]:
+    """The scale of colours that the panels share, and below them its key: the colours and ends of a picture's.
+
+    ``plot_px``, ``across_px``: how high the panels are, and how wide the key.
+    """
     octaves = octaves_of(ratios)
     reach = octaves * log10(2)
     stops: tuple[tuple[float, Colour, float], ...] = (
@@ -46,7 +49,7 @@ def colour_axis(ratios: Ratios, plot_px: float) -> dict[str, Any]:
         (0.5, "blue", PALE),
         (1.0, "blue", FULL),
     )
-    steps = range(-int(octaves), int(octaves) + 1)
+    steps = _key_steps(ratios, across_px)
     return {
         "cmin": -reach,
         "cmax": reach,
@@ -59,6 +62,15 @@ def colour_axis(ratios: Ratios, plot_px: float) -> dict[str, Any]:
             "ticks": "outside", "ticklen": 3, "tickcolor": SOFT, "tickangle": 0, "tickfont": {"size": 12},
         },
     }  # fmt: skip
+
+
+def _key_steps(ratios: Ratios, across_px: float) -> list[int]:
+    """The powers of two that have a tick: the ends and 1, and as many between as do not touch."""
+    most = int(octaves_of(ratios))
+    texts = [key_text(step, most, ratios) for step in range(-most, most + 1)]
+    apart = (max(map(len, texts)) * TICK_CHAR_PX + TICK_AIR_PX) * 2 * most / across_px
+    step = next((each for each in range(1, most) if most % each == 0 and each >= apart), most)
+    return list(range(-most, most + 1, step))
 
 
 def css(colour: Iterable[float]) -> str:
@@ -92,7 +104,9 @@ def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places, oc
         "ygap": 1,
         "hoverongaps": False,
         "hoverinfo": "text",
-        "hovertext": [[told_by(mark, at[x, y], frame) if (x, y) in at else "" for x in across] for y in up],
+        **told_to(
+            frame, lambda: [[told_by(mark, at[x, y], frame) if (x, y) in at else "" for x in across] for y in up]
+        ),
     }
     known = {place: ratio for place, record in at.items() if (ratio := value(record, mark.value))}
     below = [(across[x], up[y]) for (x, y), ratio in known.items() if ratio < 1]
@@ -149,11 +163,12 @@ def _texts(
         for x, y in texts
     }
     fitting = [
-        FITTING * min(LEAST_SHARE * (box[2] - box[0]) / (max(len(texts[place]), 1) * CHAR), box[3] - box[1])
+        FITTING * min((box[2] - box[0]) / (max(len(texts[place]), 1) * CHAR), box[3] - box[1])
         for place, box in boxes.items()
     ]
     size = min(FONT_PX - 1, *fitting) if fitting else 0.0
     shown = list(texts) if size >= LEAST_PX else []
+    size = max(size, LEAST_PX)  # plotly takes no size below 1, of no text either
     levels = _levels(places.frame, results)
     at = [places.in_cell(boxes[place], texts[place], size, levels) for place in shown]
     halos = [css(colours[place]) for place in shown]
@@ -167,7 +182,7 @@ def _texts(
         "textfont": {
             "size": round(size, 1),
             "color": [readable_on(colours[place]) for place in shown],
-            "shadow": [_halo(colour) for colour in halos],
+            "shadow": [halo(colour) for colour in halos],
         },
         "hoverinfo": "skip",
         "showlegend": False,
@@ -179,7 +194,7 @@ def is_text(trace: Trace) -> bool:
     return trace.get("mode") == "text"
 
 
-def _halo(colour: str) -> str:
+def halo(colour: str) -> str:
     """In CSS' words: a text's ground, over a hatch and over a line that it has no room beside."""
     ways = [(x, y) for x in (-2, 0, 2) for y in (-2, 0, 2) if x or y]
     return ", ".join(f"{x}px {y}px 1px {colour}" for x, y in ways)

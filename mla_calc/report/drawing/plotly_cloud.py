@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .plotly_frame import PANEL_PX, WIDE_PX, Frame
+from .plotly_frame import PANEL_PX, Frame
 
 MOST_POINTS = 5_000
 """Of a mark: what a browser draws and zooms at once, and a file holds with what each tells."""
 FIRST_PX, COARSER = 0.5, 1.25
 """The side of the squares of which each keeps a point, and by what it grows until there are few enough."""
+USUAL_PX = 940
+"""The width of a panel in a window of the usual width."""
 Placed = tuple[float, float, dict[str, Any]]
 
 
@@ -41,7 +43,7 @@ def cloud_of(found: Sequence[Placed], frame: Frame, label: str, most: int = MOST
     """``found`` as it is drawn: beyond ``most`` points the first in each square of as few pixels as it takes."""
     if len(found) <= most:
         return Cloud(tuple((*each, 0) for each in found), len(found), label)
-    places = [(frame.share("x", x) * WIDE_PX, frame.share("y", y) * PANEL_PX) for x, y, _ in found]
+    places = [(frame.share("x", x) * USUAL_PX, frame.share("y", y) * PANEL_PX) for x, y, _ in found]
     apart = FIRST_PX
     while True:
         squares = [(across // apart, up // apart) for across, up in places]

@@ -14,9 +14,23 @@ from .cells import octaves_of
 from .plotly_areas import bars_traces, rule_shapes, zone_shapes
 from .plotly_cells import KEY_AT_PX, SIDES_LEGEND, cells_traces, colour_axis, is_text, names_of_rules, ratios_of
 from .plotly_cloud import Cloud, cloud_of
-from .plotly_frame import FONT_PX, NARROW_PX, WIDE_PX, Frame, axes, folded, frames, names_px, safe
+from .plotly_frame import (
+    FONT_PX,
+    LEGEND_CHAR_PX,
+    LEGEND_MARK_PX,
+    LEGEND_PX,
+    PAGE_PX,
+    TITLE_LINE_PX,
+    Frame,
+    axes,
+    folded,
+    frames,
+    margins_px,
+    shown_title,
+    title_lines,
+)
 from .plotly_hover import NEAR_PX, Hit, wrapped
-from .plotly_marks import Trace, line_traces, placed, points_traces, radius, roof_points, roof_traces
+from .plotly_marks import Trace, line_traces, placed, points_traces, radius, roof_points, roof_traces, settle_musts
 from .plotly_texts import TEXT_PX, Places
 from .style import INK, SOFT
 
@@ -31,14 +45,19 @@ BUTTONS_PX = 28
 """Of plotly's buttons, which stand above the title of a narrow figure."""
 BUTTONS_WIDE_PX = 190
 """Of plotly's buttons, which stand beside the title of a wide figure."""
-TITLE_PX, CAPTION_PX, LEGEND_PX = 19, 13, 12
+TITLE_PX, CAPTION_PX = 19, 13
+HEAD_LINE_PX = 1.3 * TITLE_PX
+"""Of a line of title or caption: plotly has one height for both."""
 TITLE_CHAR_PX, CAPTION_CHAR_PX = 11.6, 7.0
 """The mean width of a character, in the widest of the fonts."""
-NARROW_BELOW_PX = 820
+NARROW_BELOW_PX, LEAST_PANEL_PX = 820, 180
+"""Windows that have their panels one below the other: those below a width, or with less of it for each panel."""
 WINDOWS_PX = (360, 480, 600, 700, 760, NARROW_BELOW_PX, 960, 1100, 1260)
-"""Widths of the window from which on title, caption and legend are laid out anew."""
-BESIDE_PX = 60
-"""Of a window's width: what the page and the figure leave free at both sides."""
+"""Widths of the window from which on all texts are laid out anew, each for the smallest that it is for."""
+TOLD_AT_PX = {False: 1100, True: 700}
+"""Those of the windows for which it is made what pointing tells: of wide ones and of narrow ones."""
+HEAD_PX = 13
+"""What title and caption leave free of a figure's width."""
 LEGEND_ROW_PX, LEGEND_LINE_PX = 29, 16
 """Of a row of the legend, and of every line more in it."""
 LEGEND_AT_PX = 50
@@ -49,28 +68,34 @@ LEGEND: dict[str, Any] = {
     "orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top",
     "font": {"size": LEGEND_PX}, "bgcolor": "rgba(255,255,255,0)",
 }  # fmt: skip
+RULE_TURN = 1
+"""After which the texts of lines take their places that must be there."""
 CROWD = 400
 """Points of a mark, of which a text covers some wherever it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A chart's panels as plotly has them: all but what stands around, which depends on the window's width."""
+    """A chart for windows from a width on. ``told``: what the caption says beside the chart's own."""
 
     chart: Chart
     frames: list[Frame]
     data: list[Trace]
     layout: dict[str, Any]
     told: tuple[str, ...]
-    """What the caption says beside the chart's own."""
-    beside_px: float = 0.0
-    """What the names of rules need at the right."""
+    figure_px: float
+    margins_px: tuple[float, float]
 
     @property
     def plot_px(self) -> float:
         """The height of the panels, and of what is between those that are one below the other."""
         low, high = self.frames[0].up
         return self.frames[0].height_px / (high - low)
+
+    @property
+    def across_px(self) -> float:
+        """The width of the panels, and of what is between those side by side."""
+        return self.figure_px - sum(self.margins_px)
 
 
 def plotly_figure(chart: Chart, results: Results, narrow: bool = False) -> Figure:
@@ -83,45 +108,54 @@ def plotly_figure(chart: Chart, results: Results, narrow: bool = False) -> Figur
         ValueError: nothing is drawn along an axis that has no ends of its own.
     """
     graph_objects = plotly_module("graph_objects")
-    made = _drawn(chart, results, narrow)
-    return graph_objects.Figure(data=made.data, layout=made.layout | _around(made, NARROW_PX if narrow else WIDE_PX))
+    made = _drawn(chart, results, TOLD_AT_PX[narrow], narrow)
+    return graph_objects.Figure(data=made.data, layout=made.layout | _around(made))
 
 
 def page_figure(chart: Chart, results: Results) -> dict[str, Any]:
     """The chart for a window of any width, as plain data that a page chooses from.
 
     ``wide`` and ``narrow`` have data and layout; the data of ``narrow`` is what differs from ``wide``'s, trace by
-    trace. ``heads`` are what stands around, each ``from`` a width of the window on, and whether it is of ``narrow``.
+    trace. ``windows`` have what differs from one of both, each ``from`` a width of the window on: texts have other
+    places in each.
 
     Raises:
         InputError: plotly is not installed.
         ValueError: nothing is drawn along an axis that has no ends of its own.
     """
     graph_objects = plotly_module("graph_objects")
-    both = {narrow: _drawn(chart, results, narrow) for narrow in (False, True)}
+    both = {narrow: _drawn(chart, results, width, narrow) for narrow, width in TOLD_AT_PX.items()}
     plain = {
-        narrow: graph_objects.Figure(data=made.data, layout=made.layout).to_plotly_json()
+        narrow: graph_objects.Figure(data=made.data, layout=made.layout | _around(made)).to_plotly_json()
         for narrow, made in both.items()
     }
-    for made in plain.values():
-        made["layout"].pop("template", None)  # plotly's own look, which what stands around has none of
+    windows = []
+    for at, width in enumerate(WINDOWS_PX):
+        narrow = width < max(NARROW_BELOW_PX, LEAST_PANEL_PX * len(chart.panels))
+        base = both[narrow]
+        own = base if width == TOLD_AT_PX[narrow] else _drawn(chart, results, width, narrow, tells=False)
+        windows.append(
+            {"from": width if at else 0, "narrow": narrow,
+             "data": [_changes(trace, other) for trace, other in zip(own.data, base.data, strict=True)],
+             "layout": _changes(own.layout | _around(own), base.layout | _around(base))}
+        )  # fmt: skip
     plain[True]["data"] = [
-        {key: each for key, each in own.items() if other.get(key) != each}
-        for own, other in zip(plain[True]["data"], plain[False]["data"], strict=True)
+        _changes(own, other) for own, other in zip(plain[True]["data"], plain[False]["data"], strict=True)
     ]
-    heads = [
-        {"from": width if at else 0, "narrow": width < NARROW_BELOW_PX,
-         "layout": _around(both[width < NARROW_BELOW_PX], width - BESIDE_PX)}
-        for at, width in enumerate(WINDOWS_PX)
-    ]  # fmt: skip
-    return {"wide": plain[False], "narrow": plain[True], "heads": heads}
+    return {"wide": plain[False], "narrow": plain[True], "windows": windows}
 
 
-def _drawn(chart: Chart, results: Results, narrow: bool) -> Drawn:
+def _changes(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What ``own`` has otherwise."""
+    return {key: each for key, each in own.items() if key not in other or other[key] != each}
+
+
+def _drawn(chart: Chart, results: Results, window_px: int, narrow: bool, tells: bool = True) -> Drawn:
     data: list[Trace] = []
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
     told: list[str] = []
-    every = frames(chart, results, narrow)
+    figure_px = window_px - PAGE_PX
+    every = frames(chart, results, figure_px, narrow, tells)
     ratios = ratios_of(chart, results)
     for frame in every:
         clouds = _clouds(frame, results)
@@ -130,11 +164,10 @@ def _drawn(chart: Chart, results: Results, narrow: bool) -> Drawn:
         layout["annotations"] += [*_panel_title(frame), *names_of_rules(frame, results)]
         told += [cloud.told() for cloud in clouds.values()]
     _name_once([*data, *layout["shapes"]])
-    shown = every if narrow else every[-1:]
-    beside = max(names_px(frame.panel, results) for frame in shown)
-    made = Drawn(chart, every, data, layout, tuple(filter(None, told)), beside)
+    margins = margins_px(chart, results, figure_px, narrow)
+    made = Drawn(chart, every, data, layout, tuple(filter(None, told)), figure_px, margins)
     if any(trace.get("coloraxis") for trace in data):
-        layout["coloraxis"] = colour_axis(ratios, made.plot_px)
+        layout["coloraxis"] = colour_axis(ratios, made.plot_px, made.across_px)
     return made
 
 
@@ -164,7 +197,11 @@ def _panel(
     data: list[Trace] = []
     order = sorted(enumerate(frame.panel.marks), key=lambda each: _turn(each[1]))
     made: dict[int, list[Trace]] = {}
+    settled = False
     for index, mark in order:
+        if not settled and _turn(mark) > RULE_TURN:
+            settle_musts([each for each in frame.panel.marks if isinstance(each, Line)], frame, results, places)
+            settled = True
         if isinstance(mark, Points):
             made[index] = points_traces(mark, frame, clouds[index], places)
         elif isinstance(mark, Cells):
@@ -188,7 +225,7 @@ def _turn(mark: Mark) -> int:
     """When a mark's texts take their places: what has no other place comes first."""
     if isinstance(mark, Zones | Cells):
         return 0
-    return 1 if isinstance(mark, Rule) else 2 if isinstance(mark, Line) and mark.must else 3
+    return RULE_TURN if isinstance(mark, Rule) else 2 if isinstance(mark, Line) and mark.must else 3
 
 
 def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> None:
@@ -237,8 +274,9 @@ def _panel_title(frame: Frame) -> list[dict[str, Any]]:
     if not frame.panel.title:
         return []
     place = {"xref": f"x{frame.suffix} domain", "yref": f"y{frame.suffix} domain", "x": 0, "y": 1}
-    look = {"xanchor": "left", "yanchor": "bottom", "yshift": 4, "showarrow": False, "font": {"size": FONT_PX + 1}}
-    return [place | look | {"text": safe(frame.panel.title)}]
+    look = {"xanchor": "left", "yanchor": "bottom", "align": "left", "yshift": 4, "showarrow": False}
+    text = shown_title(frame.panel, frame.width_px)
+    return [place | look | {"font": {"size": FONT_PX + 1}, "text": text}]
 
 
 def _name_once(data: list[Trace]) -> None:
@@ -250,22 +288,24 @@ def _name_once(data: list[Trace]) -> None:
             seen.add(trace["legendgroup"])
 
 
-def _around(made: Drawn, width_px: int) -> dict[str, Any]:
-    """Title, caption, legend and margins, and the height that all take, where there is room for ``width_px``."""
+def _around(made: Drawn) -> dict[str, Any]:
+    """Title, caption, legend and margins, and the height that all take."""
     chart, every = made.chart, made.frames
-    narrow = every[0].narrow
+    narrow, width_px = every[0].narrow, made.figure_px - HEAD_PX
     title = folded(chart.title, int((width_px if narrow else width_px - BUTTONS_WIDE_PX) / TITLE_CHAR_PX))
     caption = _folded_caption(CAPTION_BETWEEN.join((chart.caption, *made.told)), int(width_px / CAPTION_CHAR_PX))
-    head = 24 * (title.count("<br>") + 1) + 24 * (caption.count("<br>") + 1) + 10
+    head = HEAD_LINE_PX * (title.count("<br>") + caption.count("<br>") + 2) + 10
     head += BUTTONS_PX * narrow
-    head += 24 * any(panel.title for panel in chart.panels)
+    if any(panel.title for panel in chart.panels):
+        lines = max(title_lines(frame.panel, frame.width_px) for frame in every)
+        head += TITLE_LINE_PX * lines + 6
     most = max(len(frame.names["y"]) for frame in every)
     named = [item for item in (*made.data, *made.layout["shapes"]) if item.get("showlegend")]
     names = [item["name"] for item in named if item.get("legend") != SIDES_LEGEND]
     sides = [item["name"] for item in named if item.get("legend") == SIDES_LEGEND]
     key = KEY_PX * ("coloraxis" in made.layout)
-    below = [LEGEND_AT_PX + key, LEGEND_AT_PX + key + _legend_px(sides, width_px)]
-    foot = 10 + below[1] + _legend_px(names, width_px)
+    below = [LEGEND_AT_PX + key, LEGEND_AT_PX + key + _legend_px(sides, made.across_px)]
+    foot = 10 + below[1] + _legend_px(names, made.across_px)
     plot = made.plot_px
     height = head + plot + foot
     return {
@@ -281,7 +321,7 @@ def _around(made: Drawn, width_px: int) -> dict[str, Any]:
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "height": height,
-        "margin": {"l": 64, "r": 24 + made.beside_px, "t": head, "b": foot},
+        "margin": {"l": made.margins_px[0], "r": made.margins_px[1], "t": head, "b": foot},
         "legend": LEGEND | {"y": -below[1] / plot},
         SIDES_LEGEND: LEGEND | {"y": -below[0] / plot, "itemclick": False, "itemdoubleclick": False},
         "showlegend": bool(named),
@@ -308,13 +348,13 @@ def _folded_caption(caption: str, chars: int) -> str:
     return "<br>".join(folded(line, chars) for line in lines)
 
 
-def _legend_px(names: list[str], width: int) -> int:
+def _legend_px(names: list[str], width: float) -> int:
     """The height of the legend, whose rows are filled one after the other."""
     heights: list[int] = []
-    taken = float(width)
+    taken = width
     for name in names:
         lines = name.split("<br>")
-        own = 46 + 0.58 * LEGEND_PX * max(map(len, lines))
+        own = LEGEND_MARK_PX + LEGEND_CHAR_PX * max(map(len, lines))
         tall = LEGEND_ROW_PX + LEGEND_LINE_PX * (len(lines) - 1)
         if taken + own > width:
             heights.append(tall)

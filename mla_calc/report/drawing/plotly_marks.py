@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..chart import Axis, Bars, Cells, Dash, Line, Look, Marker, Points, Roof, S
 from ..chart_data import drawn, number_at, value
 from ..record import Results
 from .plotly_cloud import Cloud
-from .plotly_frame import DIRECTIONS, LABEL_CHARS, Frame, folded, mark_key, safe, told
+from .plotly_frame import DIRECTIONS, Frame, mark_key, safe, told
 from .plotly_hover import BREAK, NEAR_PX, Hit, together
 from .plotly_texts import BESIDE_LARGE, LARGE_CORNERS, LARGE_PX, LED_PX, TEXT_PX, Places
 from .style import COLOURS, INK, TEXT_COLOURS
@@ -53,7 +53,7 @@ def line_traces(mark: Line, frame: Frame, results: Results, places: Places) -> l
     x, y, found = map(list, zip(*places_of, strict=True))
     size = MARKER_PX - 1 if mark.markers else 0
     texts, sides = _texts(mark, found, x, y, [size / 2] * len(found), places)
-    made = _base(mark.label, mark.look) | {
+    made = _base(mark, frame) | {
         "mode": "lines" + "+markers" * mark.markers + "+text" * bool(mark.text),
         "x": x,
         "y": y,
@@ -62,11 +62,11 @@ def line_traces(mark: Line, frame: Frame, results: Results, places: Places) -> l
         "text": texts,
         "textposition": sides,
         "textfont": _font(TEXT_COLOURS[mark.look.colour]),
-        "hovertext": [told_here(mark, *each, frame, places) for each in places_of],
+        **told_to(frame, lambda: [told_here(mark, *each, frame, places) for each in places_of]),
     }
     if mark.spread:
         made["error_y"] = _error_bars(mark, y, found, frame)
-    heads = [_heads(mark, x, y, size)] if mark.arrow and len(found) > 1 else []
+    heads = [_heads(mark, frame, x, y, size)] if mark.arrow and len(found) > 1 else []
     return [*_keyed(mark, made), *heads]
 
 
@@ -75,7 +75,8 @@ def _keyed(mark: Line | Points, made: Trace) -> list[Trace]:
     if not mark.key or not mark.label:
         return [made]
     colour = {"color": COLOURS[mark.key]}
-    entry = made | {"x": [None], "y": [None], "text": [], "textposition": [], "hovertext": [], "error_y": {}}
+    none: Trace = {key: [] for key in ("text", "textposition", "hovertext") if key in made}
+    entry = made | {"x": [None], "y": [None], "error_y": {}} | none
     size = {"size": MARKER_PX + 1} if isinstance(mark, Points) else {}
     entry["marker"] = made["marker"] | size | colour
     entry["marker"]["line"] = made["marker"]["line"] | (colour if mark.look.hollow else {})
@@ -100,7 +101,7 @@ def _error_bars(mark: Line, y: list[Any], found: list[dict[str, Any]], frame: Fr
     }
 
 
-def _heads(mark: Line, x: list[Any], y: list[Any], size: int) -> Trace:
+def _heads(mark: Line, frame: Frame, x: list[Any], y: list[Any], size: int) -> Trace:
     """An arrow head before each point but the first, turned along the line."""
     marker = {
         "symbol": "arrow",
@@ -111,7 +112,7 @@ def _heads(mark: Line, x: list[Any], y: list[Any], size: int) -> Trace:
         "line": {"width": 0},
         "opacity": 1,
     }
-    made = _base(mark.label, mark.look) | {"mode": "markers", "x": x, "y": y, "marker": marker}
+    made = _base(mark, frame) | {"mode": "markers", "x": x, "y": y, "marker": marker}
     return made | {"showlegend": False, "hoverinfo": "skip"}
 
 
@@ -127,17 +128,21 @@ def points_traces(mark: Points, frame: Frame, cloud: Cloud, places: Places) -> l
     if mark.area:
         # diameters, since a legend shows plotly's own areas as specks
         marker |= {"size": [2 * each for each in radii], "opacity": 0.85 * marker["opacity"]}
-    made = _base(mark.label, mark.look) | {
+    made = _base(mark, frame) | {
         "mode": "markers" + "+text" * bool(mark.text),
         "x": x,
         "y": y,
         "marker": marker,
         "text": texts,
         "textposition": sides,
-        "hovertext": [
-            told_here(mark, x_at, y_at, record, frame, places) + (f"<br>and {more:,} more close to it" if more else "")
-            for x_at, y_at, record, more in kept
-        ],
+        "textfont": _font(TEXT_COLOURS[mark.look.colour]),
+        **told_to(
+            frame,
+            lambda: [
+                told_here(mark, *each[:3], frame, places) + (f"<br>and {each[3]:,} more close to it" * bool(each[3]))
+                for each in kept
+            ],
+        ),
     }
     return _keyed(mark, made)
 
@@ -157,32 +162,21 @@ def roof_traces(mark: Roof, frame: Frame, results: Results, places: Places) -> l
     ridge = _ridge(mark, frame, results)
     kept = [each for each in points if each[0] == ridge or not places.hits.covering(*places.at(*each), ROOF_OFF_PX)]
     _name_roof(mark, frame, points, ridge, places)
+    made = _base(mark, frame) | {
+        "mode": "lines",
+        "line": {
+            "color": COLOURS[mark.look.colour],
+            "width": mark.look.weight * (2.2 if mark.look.dash == "solid" else 1.7),
+            "dash": DASHES[mark.look.dash],
+        },
+    }
+    if not frame.tells:
+        return [made]  # where it can be pointed at depends on what lies there
     x, y = map(list, zip(*kept, strict=True))
     told_beside = [f"{safe(label)}: {safe(text)}" for label, text in mark.shown]
-    return [
-        _base(mark.label, mark.look)
-        | {
-            "mode": "lines",
-            "x": x,
-            "y": y,
-            "line": {
-                "color": COLOURS[mark.look.colour],
-                "width": mark.look.weight * (2.2 if mark.look.dash == "solid" else 1.7),
-                "dash": DASHES[mark.look.dash],
-            },
-            "hovertext": [
-                BREAK.join(
-                    [
-                        *_told_on(frame, places, *each),
-                        f"<b>{safe(mark.label)}</b>",
-                        *told_beside,
-                        *_at(frame, *each),
-                    ]
-                )
-                for each in kept
-            ],
-        }
-    ]
+    named_by = [f"<b>{safe(mark.label)}</b>", *told_beside]
+    tells = [BREAK.join([*_told_on(frame, places, *each), *named_by, *_at(frame, *each)]) for each in kept]
+    return [made | {"x": x, "y": y, "hovertext": tells}]
 
 
 def _ridge(mark: Roof, frame: Frame, results: Results) -> float:
@@ -229,6 +223,11 @@ def _spread(axis: Axis, low: float, high: float) -> list[float]:
     if axis.scale == "log":
         return [low / BEYOND, *(low * (high / low) ** part for part in parts), high * BEYOND]
     return [0.0, *(low + (high - low) * part for part in parts if low + (high - low) * part > 0), high * BEYOND]
+
+
+def told_to(frame: Frame, tell: Callable[[], Any]) -> Trace:
+    """What pointing at a trace tells, where the frame's drawing says that."""
+    return {"hovertext": tell()} if frame.tells else {}
 
 
 def told_here(mark: Line | Points, x: float, y: float, record: dict[str, Any], frame: Frame, places: Places) -> str:
@@ -305,6 +304,31 @@ def placed(mark: Line | Points | Cells, frame: Frame, results: Results) -> list[
     return found
 
 
+def settle_musts(lines: Sequence[Line], frame: Frame, results: Results, places: Places) -> None:
+    """Places for the texts of lines that must be there, before others take them; the highest first: below is room."""
+    found = []
+    for mark in lines:
+        every = placed(mark, frame, results)
+        sides = places.along_line(*map(list, zip(*((x, y) for x, y, _ in every), strict=True))) if every else []
+        found += [(mark, *each, first) for each, first in zip(every, sides, strict=True) if _must(mark, each[2])]
+    for mark, x, y, record, first in sorted(found, key=lambda each: -each[2]):
+        place = x, y, fmt.shown(value(record, mark.text), mark.kind)
+        near = radius(mark, record)
+        look = _font(TEXT_COLOURS[mark.look.colour])
+        side = places.beside(*place, near, first, strict=True)
+        # at the end of a line of its own rather than across another
+        if not side and not places.led(*place, look, LED_PX[-1], must=True, strict=True):
+            side = places.beside(*place, near, first)
+            if not side:
+                places.led(*place, look, LED_PX[-1], must=True)
+        places.settled[id(mark), id(record)] = side or ""
+
+
+def _must(mark: Line, record: dict[str, Any]) -> bool:
+    """Whether a point's text is there whatever is near."""
+    return bool(mark.text and mark.must and value(record, mark.must))
+
+
 def _texts(
     mark: Line | Points,
     found: Sequence[dict[str, Any]],
@@ -318,46 +342,64 @@ def _texts(
         return [], []
     texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
     ends = (0, len(found) - 1)
-    must: set[int] = set()
-    asked: Sequence[int] = range(len(found))
+    settled = [places.settled.get((id(mark), id(record))) for record in found]
+    sides: list[str | None] = [side or None for side in settled]
+    asked: Sequence[int] = [at for at, side in enumerate(settled) if side is None]
     first: Sequence[tuple[str, ...]] = [()] * len(x)
     if isinstance(mark, Line):
         first = places.along_line(x, y)
-        must = {at for at, record in enumerate(found) if mark.must and value(record, mark.must)}
-        asked = [at for at in asked if not mark.ends or at in ends or at in must]
+        asked = [at for at in asked if not mark.ends or at in ends]
+    else:
+        texts = _joined(mark, texts, found, x, y, places)
+        asked = [at for at in asked if texts[at]]
     sized = isinstance(mark, Points) and bool(mark.area)
-    sides: list[str | None] = [None] * len(x)
-    for at in sorted(asked, key=lambda at: (at not in must, at not in ends)):
+    look = _font(TEXT_COLOURS[mark.look.colour])
+    for at in sorted(asked, key=lambda at: at not in ends):
         place = x[at], y[at], texts[at]
-        if at not in must and not sized:
+        if not sized:
             sides[at] = places.beside(*place, radii[at], first[at])
             continue
-        look = _font(INK if sized else TEXT_COLOURS[mark.look.colour])
         # at the end of a line of its own rather than across another
-        near, far = KERNEL_LED_PX if sized else LED_PX[-1], LED_PX[-1]
         sides[at] = places.beside(*place, radii[at], first[at], strict=True)
-        if sides[at] or places.led(*place, look, near, at in must, strict=True):
+        if sides[at] or places.led(*place, look, KERNEL_LED_PX, must=False, strict=True):
             continue
         if radii[at] > LARGE_PX:
             sides[at] = places.beside(*place, radii[at], only=BESIDE_LARGE)
-            if sides[at] or places.led(*place, look, far, at in must, strict=True):
+            if sides[at] or places.led(*place, look, LED_PX[-1], must=False, strict=True):
                 continue
             # at the lower left it would be read as the name of what lies before it on the roof
             sides[at] = places.beside(*place, radii[at], only=LARGE_CORNERS)
-            continue
-        sides[at] = places.beside(*place, radii[at], first[at])
-        if at in must and not sides[at]:
-            places.led(*place, look, far, must=True)
+        else:
+            sides[at] = places.beside(*place, radii[at], first[at])
+        if not sides[at]:
+            places.led(*place, look, LED_PX[-1], must=True)
     kept = [safe(text) if side else "" for text, side in zip(texts, sides, strict=True)]
     return kept, [side or "top center" for side in sides]
 
 
-def _base(label: str, look: Look) -> Trace:
+def _joined(
+    mark: Points, texts: Sequence[str], found: Sequence[dict[str, Any]], x: list[Any], y: list[Any], places: Places
+) -> list[str]:
+    """The texts of points that lie on each other as one, at the first of them; the others have none."""
+    order = {id(record): at for at, record in enumerate(found)}
+    stands_at: list[int] = []
+    joined: list[dict[str, None]] = [{} for _ in texts]
+    for at, text in enumerate(texts):
+        here = [order[id(hit.record)] for hit in places.hits.near(*places.at(x[at], y[at])) if hit.mark is mark]
+        first = min([at, *here])
+        stands_at.append(at if first == at else stands_at[first])
+        if text:
+            joined[stands_at[at]][text] = None
+    return [", ".join(each) for each in joined]
+
+
+def _base(mark: Line | Points | Roof, frame: Frame) -> Trace:
+    look = mark.look
     return {
         "type": "scatter",
-        "name": folded(label, LABEL_CHARS),
-        "legendgroup": f"{label}/{look.colour}/{look.marker}/{look.dash}",
-        "showlegend": bool(label),
+        "name": frame.label(mark.label),
+        "legendgroup": f"{mark.label}/{look.colour}/{look.marker}/{look.dash}",
+        "showlegend": bool(mark.label),
         "hoverinfo": "text",
         "textfont": _font(INK),
         "opacity": 1,

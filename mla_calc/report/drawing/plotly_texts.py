@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, hypot, log10
 from typing import Any
 
-from .plotly_frame import LEAST_SHARE, Direction, Frame, safe
+from .plotly_boxes import Box, Boxes, overlap, shared
+from .plotly_frame import Direction, Frame, safe
 from .plotly_hover import Hits
 
-Box = tuple[float, float, float, float]
 TEXT_PX = 11
 CHAR = 0.6
 """Of a text's height: the mean width of a character."""
@@ -26,7 +27,10 @@ SIDES: dict[str, tuple[int, int]] = {
     "bottom left": (-1, -1),
 }
 """Where a text may stand beside its point, in plotly's words, the best first: steps across and up."""
-ROWS = 6
+HIGHEST = 0.6
+"""Of a panel's height: below which the text of an upright line stands."""
+MOST_LINES = 3
+"""Into which such a text is folded where a line of it is too long."""
 LARGE_PX = 8
 BESIDE_LARGE = ("middle right", "middle left", "top center", "bottom center")
 LARGE_CORNERS = ("bottom right", "top left", "top right")
@@ -39,10 +43,15 @@ LED_WAYS = ((-0.5, 1), (0.5, -1), (-1, 0.5), (1, -0.5), (0.5, 1), (-0.5, -1))
 """And in which directions, aslant: a line to the point would run along a rule or a flat roof otherwise."""
 LED_STEPS = 12
 """Places of such a line that are looked at."""
+LATTICE_PX, TIGHT_PX, MOST_FREE = 12, 4, 200
+"""Between the places of a panel that are tried where none of those has room, and where none of the first has; and of
+how many it is seen what a line to them would cut."""
 ROOF_STEP_PX, ROOF_AIR_PX = 8, 5
 """Between the places of a roof's name, and from it to the roof."""
 COVERED_POINT = 100
 """What it costs a cell's text to cover a point; a small box of a line costs 1."""
+BESIDE_PX, SAME_PX = 4, 0.25
+"""From a straight line to its text; and within which two such lines are one."""
 FLAT = 0.3
 """A line less steep than this has its texts above it."""
 
@@ -52,15 +61,19 @@ class Places:
     """The boxes that a panel's texts have taken, in pixels from its lower left corner."""
 
     frame: Frame
-    taken: list[Box] = field(default_factory=list)
-    texts: list[Box] = field(default_factory=list)
+    taken: Boxes = field(default_factory=Boxes)
+    texts: Boxes = field(default_factory=Boxes)
     """Those of them that are texts'."""
-    leads: list[tuple[float, float]] = field(default_factory=list)
+    leads: Boxes = field(default_factory=Boxes)
     """Places on the lines from texts to their points."""
-    walls: list[Box] = field(default_factory=list)
+    walls: Boxes = field(default_factory=Boxes)
     """Straight lines across the panel, which a text may cross only where it has no other room."""
-    ways: list[Box] = field(default_factory=list)
+    uprights: list[float] = field(default_factory=list)
+    """Where those of them are that are upright."""
+    ways: Boxes = field(default_factory=Boxes)
     """Small boxes along roofs and lines, which a text may cross only where it has no other room either."""
+    settled: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By the ids of a line and of a record: the side of the point that its text has, or none, where a note has it."""
     notes: list[dict[str, Any]] = field(default_factory=list)
     """Texts with a line to their point, and names of roofs, as annotations of plotly's layout."""
     hits: Hits = field(default_factory=Hits)
@@ -74,23 +87,23 @@ class Places:
     def occupy(self, x: float, y: float, across_px: float, up_px: float) -> None:
         """Keep texts off what reaches so far to both sides of a point."""
         across, up = self.at(x, y)
-        self.taken.append((across - across_px, up - up_px, across + across_px, up + up_px))
+        self.taken.add((across - across_px, up - up_px, across + across_px, up + up_px))
 
-    def occupy_top(self, x: float, names: tuple[str, str]) -> None:
-        """Keep texts off the names of the zones on both sides of ``x``."""
-        across = self.frame.share("x", x) * self.frame.width_px
-        left, right = ((len(name) + 4) * TEXT_PX * CHAR for name in names)
-        self.taken.append((across - left, self.frame.height_px - row_px(), across + right, self.frame.height_px))
+    def occupy_text(self, box: Box) -> None:
+        """Keep texts off a text that has no other place."""
+        self.taken.add(box)
+        self.texts.add(box)
 
     def wall(self, direction: Direction, at: float) -> None:
         """Keep texts off a line across the panel, upright at an x or level at a y."""
         share = self.frame.share(direction, at)
         if direction == "x":
             across = share * self.frame.width_px
-            self.walls.append((across - AIR_PX, 0, across + AIR_PX, self.frame.height_px))
+            self.walls.add((across - AIR_PX, 0, across + AIR_PX, self.frame.height_px))
+            self.uprights.append(across)
         else:
             up = share * self.frame.height_px
-            self.walls.append((0, up - AIR_PX, self.frame.width_px, up + AIR_PX))
+            self.walls.add((0, up - AIR_PX, self.frame.width_px, up + AIR_PX))
 
     def way(self, points: Sequence[tuple[float, float]]) -> None:
         """Keep texts off a line through points in the axes' units, as far as it is within the panel."""
@@ -100,7 +113,7 @@ class Places:
             for part in (step / steps for step in range(steps + 1)) if steps else ():
                 across, up = x + (to_x - x) * part, y + (to_y - y) * part
                 if 0 <= across <= self.frame.width_px and 0 <= up <= self.frame.height_px:
-                    self.ways.append((across - AIR_PX, up - AIR_PX, across + AIR_PX, up + AIR_PX))
+                    self.ways.add((across - AIR_PX, up - AIR_PX, across + AIR_PX, up + AIR_PX))
 
     def beside(
         self,
@@ -122,48 +135,79 @@ class Places:
         gap = radius / 0.8 + 1  # plotly's own
         large = BESIDE_LARGE if radius > LARGE_PX else ()
         order = only or (*sides, *large, *SIDES)
-        for walls in ((*self.ways, *self.walls), *(() if strict else (self.ways, ()))):
+        for lines in self._lines(strict):
             for side in order:
                 right, above = SIDES[side]
                 left = across + right * gap - (0 if right > 0 else width if right < 0 else width / 2)
                 low = up + above * gap - (0 if above > 0 else height if above < 0 else height / 2)
-                if self._take((left, low, left + width, low + height), walls):
+                if self._take((left, low, left + width, low + height), lines):
                     return side
         return None
+
+    def _lines(self, strict: bool = False) -> Sequence[tuple[Boxes, ...]]:
+        """What a text keeps off beside other texts, in the order in which it gives up on that."""
+        every = (self.ways, self.walls)
+        return (every,) if strict else (every, (self.ways,), ())
 
     def led(
         self, x: float, y: float, text: str, look: dict[str, Any], most: float, must: bool, strict: bool = False
     ) -> bool:
         """A note of a text that has no room beside its point: where there is some, with a line to the point.
 
-        ``strict``: off every line, or not at all. ``most``: how far away at most. ``must``: its
-        line may run over a marker, where there is no other way. Whether it was made.
+        ``strict``: off every line, or not at all. ``most``: how far away at most. ``must``: its line may run over a
+        marker, and unless it is ``strict`` it is further away where it has no room there. Whether it was made.
         """
         across, up = self.at(x, y)
-        width, height = len(text) * TEXT_PX * CHAR, TEXT_PX * 1.15
+        width, height = len(text) * TEXT_PX * CHAR, row_px()
         ways = [(far * right, far * above) for far in LED_PX if far <= most for right, above in LED_WAYS]
         ways = [(right + (width / 2 if right > 0 else -width / 2 if right < 0 else 0), above) for right, above in ways]
-        boxes = [
-            (across + right - width / 2, up + above - height / 2, across + right + width / 2, up + above + height / 2)
-            for right, above in ways
-        ]
-        chances = ((*self.ways, *self.walls), *(() if strict else (self.ways, ())))
-        costs = [self._cuts(box, across, up) for box in boxes]
-        kept = [(cost, at) for at, cost in enumerate(costs) if cost <= (1 if must else 0)]
-        boxes = [boxes[at] for _, at in sorted(kept)] or ([] if strict else boxes)
-        tries = ((box, walls) for walls in chances for box in boxes)
-        box = next((box for box, walls in tries if self._take(box, walls)), None if strict else boxes[0])
+        boxes = [_around(across + right, up + above, width, height) for right, above in ways]
+        box = self._first(self._readable(boxes, across, up, 1 if must else 0), strict)
+        if box is None and must and not strict:
+            box = self._anywhere(across, up, width, height)
         if box is None:
             return False
         right, above = (box[0] + box[2]) / 2 - across, (box[1] + box[3]) / 2 - up
-        self.leads += [
-            (across + right * part, up + above * part) for part in (step / LED_STEPS for step in range(1, LED_STEPS))
-        ]
+        for part in (step / LED_STEPS for step in range(1, LED_STEPS)):
+            self.leads.add(_around(across + right * part, up + above * part, 0, 0))
         place = {"x": self._in_layout("x", x), "y": self._in_layout("y", y), "ax": right, "ay": -above}
         axes = {"xref": f"x{self.frame.suffix}", "yref": f"y{self.frame.suffix}"}
         lead = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": look["color"]}
         self.notes.append(place | axes | lead | {"text": safe(text), "font": look, "bgcolor": "rgba(255,255,255,0.8)"})
         return True
+
+    def _readable(self, boxes: Sequence[Box], across: float, up: float, most: int) -> list[Box]:
+        """Those of ``boxes`` with room whose line to a point cuts no more than ``most``, the clearest first."""
+        costs = [(self._cuts(box, across, up), at) for at, box in enumerate(boxes) if self._is_free(box)]
+        return [boxes[at] for cost, at in sorted(costs) if cost <= most]
+
+    def _first(self, boxes: Sequence[Box], strict: bool) -> Box | None:
+        """The first of ``boxes`` that has room, which it then takes."""
+        tries = ((box, lines) for lines in self._lines(strict) for box in boxes)
+        return next((box for box, lines in tries if self._take(box, lines)), None)
+
+    def _anywhere(self, across: float, up: float, width: float, height: float) -> Box:
+        """Where in the panel a text has room that must be there, near its point; or where it covers least of others."""
+        free = [box for box in self._lattice(across, up, width, height, LATTICE_PX) if self._is_free(box)]
+        near = free[:MOST_FREE]
+        clear = (box for lines in self._lines() for box in near if self._is_free(box, lines))
+        box = next((box for box in clear if self._cuts(box, across, up) <= 1), None)
+        if box is None:  # a line through another text, or no air above and below, is still better than no text
+            tight = () if free else self._lattice(across, up, width, TEXT_PX * 1.15, TIGHT_PX)
+            box = free[0] if free else min(tight, key=self._covered)
+        self.occupy_text(box)
+        return box
+
+    def _lattice(self, across: float, up: float, width: float, height: float, apart: float) -> list[Box]:
+        """Boxes of a size all over the panel, so far apart, the nearest to a point first."""
+        right, high = max(self.frame.width_px - width, 0.0), max(self.frame.height_px - height, 0.0)
+        corners = [(left, low) for left in _steps(right, apart) for low in _steps(high, apart)]
+        boxes = [(left, low, left + width, low + height) for left, low in corners]
+        return sorted(boxes, key=lambda box: hypot((box[0] + box[2]) / 2 - across, (box[1] + box[3]) / 2 - up))
+
+    def _covered(self, box: Box) -> float:
+        """How much of other texts a text would cover, in square pixels."""
+        return sum(shared(box, other) for other in self.texts.touching(box))
 
     def _cuts(self, box: Box, across: float, up: float) -> int:
         """Whether a line from the middle of a text to its point runs through another text, 2, or a sized marker, 1."""
@@ -171,7 +215,7 @@ class Places:
         parts = [step / LED_STEPS for step in range(1, LED_STEPS)]
         dots = [(across + right * part, up + above * part) for part in parts]
         own = self.hits.covering(across, up)
-        if any(any(map(box_touches((*dot, *dot)), self.texts)) for dot in dots):
+        if any(self.texts.touches(_around(*dot, 0, 0)) for dot in dots):
             return 2
         return int(any(hit not in own for dot in dots for hit in self.hits.covering(*dot)))
 
@@ -188,12 +232,10 @@ class Places:
             above = (across - width, up + ROOF_AIR_PX)
             below = (across - width if level else across, up - ROOF_AIR_PX - height)
             tries += [(left, low, left + width, low + height) for left, low in (above, below)]
-        for walls in ((*self.ways, *self.walls), self.ways, ()):
-            for box in tries:
-                if self._take(box, walls):
-                    middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-                    self.notes.append(self._note(*middle) | {"showarrow": False, "text": safe(text), "font": look})
-                    return
+        box = self._first(tries, False)
+        if box:
+            middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+            self.notes.append(self._note(*middle) | {"showarrow": False, "text": safe(text), "font": look})
 
     def in_cell(self, cell: Box, text: str, size: float, levels: Sequence[float]) -> tuple[float, float]:
         """Where in a cell of so many pixels its text covers least, the middle first; in the axes' units.
@@ -202,18 +244,20 @@ class Places:
         """
         half, tall = len(text) * size * CHAR / 2, size / 2
         middle, height = (cell[0] + cell[2]) / 2, (cell[1] + cell[3]) / 2
-        aside = max(0.0, (cell[2] - cell[0]) / 2 - half / LEAST_SHARE - AIR_PX)  # a narrower window has it narrower
+        aside = max(0.0, (cell[2] - cell[0]) / 2 - half - AIR_PX)
         away = max(0.0, (cell[3] - cell[1]) / 2 - tall - 0.5)
         rules = [self.frame.share("y", at) * self.frame.height_px for at in levels]
         tries = [(middle + right, height + above) for right in (0.0, -aside, aside) for above in (0.0, -away, away)]
         boxes = [(x - half, y - tall, x + half, y + tall) for x, y in tries]
         walls = [(0.0, at - 1, self.frame.width_px, at + 1) for at in rules]
         covered = [
-            COVERED_POINT * sum(map(box_touches(box), self.taken)) + sum(map(box_touches(box), (*self.ways, *walls)))
+            COVERED_POINT * len(self.taken.touching(box))
+            + len(self.ways.touching(box))
+            + sum(overlap(box, wall) for wall in walls)
             for box in boxes
         ]
         best = covered.index(min(covered))
-        self.taken.append(boxes[best])
+        self.taken.add(boxes[best])
         x, y = tries[best]
         return self.frame.at("x", x / self.frame.width_px), self.frame.at("y", y / self.frame.height_px)
 
@@ -227,25 +271,54 @@ class Places:
         """A place on an axis as plotly's layout has it: of a log axis the logarithm."""
         return log10(at) if self.frame.axis(direction).scale == "log" else at
 
-    def along(self, x: float, text: str) -> tuple[int, str]:
-        """Row from the foot of an upright line, and side, ``left`` or ``right``, where its text has room."""
-        across = self.frame.share("x", x) * self.frame.width_px
-        width, height = len(text) * TEXT_PX * CHAR, row_px()
-        for walls in ((*self.walls, *self.ways), self.walls, ()):
-            for row in range(ROWS):
-                for side, left in (("right", across + 4), ("left", across - 4 - width)):
-                    if self._take((left, row * height, left + width, (row + 1) * height), walls):
-                        return row, side
-        return 0, "right"
+    def along(self, x: float, text: str) -> tuple[float, str, str]:
+        """How far above the foot of an upright line its text stands, at its ``left`` or ``right``; the text, folded.
 
-    def above(self, y: float, text: str) -> str:
-        """The end of a level line, ``start`` or ``end``, above which its text has room."""
+        A text is read as the nearest line's, so none stands across another upright line, or behind one, as long as it
+        has any other room; rather it crosses a roof.
+        """
+        across = self.frame.share("x", x) * self.frame.width_px
+        tries = [each for folds in range(1, MOST_LINES + 1) for each in self._beside_upright(across, text, folds)]
+        own = [each for each in tries if not self._behind(each[0], across)]
+        for some, lines in ((own, (self.ways,)), (own, ()), (tries, ())):
+            for box, side, folded in some:
+                if self._take(box, lines):
+                    return box[1], side, folded
+        box, side, folded = min(tries, key=lambda each: self._covered(each[0]))
+        self.occupy_text(box)
+        return box[1], side, folded
+
+    def _beside_upright(self, across: float, text: str, folds: int) -> Iterator[tuple[Box, str, str]]:
+        """Places of a text at both sides of an upright line, from the foot on, in so many lines."""
+        lines = _in_lines(text, folds)
+        width, height = max(map(len, lines)) * TEXT_PX * CHAR, row_px() * len(lines)
+        for row in range(max(1, int((HIGHEST * self.frame.height_px - height) / row_px()))):
+            low = row * row_px()
+            for side, left in (("right", across + BESIDE_PX), ("left", across - BESIDE_PX - width)):
+                yield (left, low, left + width, low + height), side, "\n".join(lines)
+
+    def _behind(self, box: Box, across: float) -> bool:
+        """Whether another upright line lies on a text beside one, or between both."""
+        low, high = min(box[0] - AIR_PX, across), max(box[2] + AIR_PX, across)
+        return any(low < other < high for other in self.uprights if abs(other - across) > SAME_PX)
+
+    def above(self, y: float, text: str) -> tuple[str, str]:
+        """The end of a level line, ``start`` or ``end``, and whether its text stands on it, ``bottom``, or below."""
         up = self.frame.share("y", y) * self.frame.height_px
-        width = len(text) * TEXT_PX * CHAR
-        for end, left in (("end", self.frame.width_px - width - 4), ("start", 4.0)):
-            if self._take((left, up, left + width, up + TEXT_PX * 1.3)):
-                return end
-        return "end"
+        width, height = len(text) * TEXT_PX * CHAR, TEXT_PX * 1.3
+        ends = (("end", self.frame.width_px - width - BESIDE_PX), ("start", float(BESIDE_PX)))
+        tries = [
+            ((left, low, left + width, low + height), end, anchor)
+            for low, anchor in ((up, "bottom"), (up - height, "top"))
+            for end, left in ends
+        ]
+        for lines in ((self.ways,), ()):
+            for box, end, anchor in tries:
+                if self._take(box, lines):
+                    return end, anchor
+        box, end, anchor = min(tries, key=lambda each: self._covered(each[0]))
+        self.occupy_text(box)
+        return end, anchor
 
     def along_line(self, x: Sequence[float], y: Sequence[float]) -> list[tuple[str, ...]]:
         """The sides of each point of a line that are off the line."""
@@ -260,24 +333,35 @@ class Places:
                 found.append(("bottom right", "top left") if right * rise > 0 else ("top right", "bottom left"))
         return found
 
-    def _take(self, box: Box, walls: Sequence[Box] = ()) -> bool:
+    def _take(self, box: Box, lines: Sequence[Boxes] = ()) -> bool:
+        free = self._is_free(box, lines)
+        if free:
+            self.occupy_text(box)
+        return free
+
+    def _is_free(self, box: Box, lines: Sequence[Boxes] = ()) -> bool:
+        """Whether a box is within the panel and on nothing that is taken, and on none of ``lines``."""
         left, low, right, high = box
         if left < 0 or low < 0 or right > self.frame.width_px or high > self.frame.height_px:
             return False
-        others = (*self.taken, *walls)
-        if any(map(box_touches(box), others)):
-            return False
-        if any(box_touches(box)((x, y, x, y)) for x, y in self.leads):
-            return False
-        self.taken.append(box)
-        self.texts.append(box)
-        return True
+        return not any(boxes.touches(box) for boxes in (self.taken, self.leads, *lines))
 
 
-def box_touches(box: Box) -> Callable[[Box], bool]:
-    """Whether another box has room in common with this one."""
-    left, low, right, high = box
-    return lambda other: left < other[2] and other[0] < right and low < other[3] and other[1] < high
+def _in_lines(text: str, most: int) -> list[str]:
+    """A text in no more lines than that, as short as they can be."""
+    every = (textwrap.wrap(text, chars, break_long_words=False) for chars in range(1, len(text) + 1))
+    return next(lines for lines in every if len(lines) <= most) or [text]
+
+
+def _around(across: float, up: float, width: float, height: float) -> Box:
+    """The box around a middle."""
+    return across - width / 2, up - height / 2, across + width / 2, up + height / 2
+
+
+def _steps(end: float, apart: float) -> list[float]:
+    """Places from 0 to ``end``, no further apart than that."""
+    count = ceil(end / apart)
+    return [end * step / count for step in range(count + 1)] if count else [0.0]
 
 
 def row_px() -> float:
