@@ -20,7 +20,6 @@ from ..explore.state import (
     command,
     commands,
     count_of,
-    refusal,
     width_of,
 )
 from ..sizes import parse_count
@@ -95,23 +94,17 @@ def explore(
         )
     )
     if print_only:
-        if state != settled(FIRST):
-            _check(state)
+        if state != settled(FIRST):  # which needs no model to be loaded
+            from ..explore.moves import check
+
+            check(state)
         sys.stdout.write("".join(f"{line}\n" for line in commands(state)))
         return
     _check_terminal()
-    left = _open(state, light)
+    left, unsaved = _open(state, light)
     sys.stdout.write(f"{command(left)}\n")
-
-
-def _check(state: State) -> None:
-    """Refuse what no command line answers. Only what was asked for: the first screen, and its line, load no model."""
-    from ..costs.sharding import check_tp
-    from ..models.load import load_model
-
-    check_tp(load_model(state.model), state.tp)
-    if (wrong := refusal(state)) is not None:
-        raise InputError(wrong)
+    if unsaved:
+        raise typer.Exit(1)
 
 
 def _check_terminal() -> None:
@@ -128,8 +121,8 @@ def _check_terminal() -> None:
         )
 
 
-def _open(state: State, light: bool) -> State:
-    """Run the screen until it is left; the state that it was left in.
+def _open(state: State, light: bool) -> tuple[State, bool]:
+    """Run the screen until it is left; the state that it was left in, and whether a save failed that it waited for.
 
     Raises:
         InputError: something that it needs is not installed.
@@ -145,7 +138,7 @@ def _open(state: State, light: bool) -> State:
         # what went wrong stands above, as textual tells it
         sys.stderr.write(f"mla-calc: explore failed, by a fault of its own; it was at\n  {command(screen.state)}\n")
         raise typer.Exit(screen.return_code)
-    return left or screen.state
+    return left or screen.state, screen.unsaved
 
 
 def _loaded() -> type[Explorer]:

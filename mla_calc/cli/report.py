@@ -16,8 +16,9 @@ from ..report.page import Page, as_report
 from ..report.page_html import to_html
 from ..report.page_markdown import to_markdown, write_markdown
 from ..report.render import to_json
-from ..report.write import STDOUT, check_replaceable, replacing
-from . import complete, options
+from ..report.write import STDOUT, check_replaceable, check_suffix, replacing
+from ..sizes import parse_count
+from . import complete, options, request
 from .report_asked import CHUNK, PASSED, checked
 from .report_sections import Asked, command_line, group_phrase, key_figures, sections_of
 from .report_subject import subject_report, versions
@@ -25,6 +26,8 @@ from .report_subject import subject_report, versions
 app = options.command_app()
 
 FORMATS = ("html", "markdown", "json")
+COUNTS = ("tp", "dp", "gpus", "batch", "queries", "context", "chunk", "max_model_len")
+"""Options that are whole numbers."""
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 Gpu = Annotated[
@@ -121,7 +124,7 @@ def report(
         max_model_len=max_model_len,
         cache_budget=cache_budget,
         date=date,
-        written={"output": output.name} if output else {"format_name": chosen},
+        written=_written(chosen, output),
     )
     if output is not None and chosen == "markdown":
         write_markdown(page, output)
@@ -132,6 +135,12 @@ def report(
     else:
         with replacing(output) as path:
             path.write_text(text, encoding="utf-8")
+
+
+def _written(chosen: str, output: Path | None) -> dict[str, str]:
+    """The options that say where the page goes, and as what: the format only where no suffix says it."""
+    found = {} if output is not None and output.suffix.lower() in SUFFIXES else {"format_name": chosen}
+    return found if output is None else {**found, "output": output.name}
 
 
 _WRITERS: dict[str, Callable[[Page], str]] = {
@@ -151,18 +160,18 @@ def page_of(*, written: dict[str, str] | None = None, **asked: Any) -> Page:
     subject, about = checked(asked)
     told = subject_report(subject, about.mma_dtype)
     sections = sections_of(about, told)
-    typed = {**_typed(about, asked), **(written or {})}
+    typed = _typed(about, asked)
     return Page(
         title=f"{subject.model.name} on {subject.gpu.name}",
         subtitle=_step(about),
-        command=command_line("report", app, typed),
+        command=command_line("report", app, typed | (written or {})),
         sections=sections,
         inputs={
-            **{name: value for name, value in typed.items() if name not in ("output", "format_name")},
+            **_as_numbers(typed),
             "model": subject.model.name,
             "gpu": subject.gpu.name,
-            "dp": str(about.groups),
-            "group_batch": about.group_batch,
+            "dp": about.groups,
+            "group_batch": int(about.group_batch),
             "vs": [other.name for other in subject.vs],
             "engine": [engine.name for engine in subject.engines],
         },
@@ -185,13 +194,22 @@ def _typed(about: Asked, asked: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, False, ())}
 
 
+def _as_numbers(typed: dict[str, Any]) -> dict[str, Any]:
+    """The options with those that are numbers as numbers, which they are in every command's JSON."""
+    found = typed | {name: parse_count(typed[name], options.spelled(name)) for name in COUNTS if name in typed}
+    if "weight_bytes" in typed:
+        found["weight_bytes"] = request.as_json(request.weight_width(typed["weight_bytes"]))
+    return found
+
+
 def _step(about: Asked) -> str:
     requests = fmt.counted(int(about.batch), "request")
     new = fmt.counted(int(about.queries), "query", "queries")
+    keys = fmt.counted(int(about.context), "key")
     attention = ", sparse attention" if about.sparse else ""
     ranks = f"TP {about.tp}" if about.groups == 1 else f"TP {about.tp}, DP {about.groups}: {group_phrase(about)}"
     return (
-        f"A step of {requests}, each {new} over {int(about.context):,} keys, at {ranks}; cache in {about.dtype},"
+        f"A step of {requests}, each {new} over {keys}, at {ranks}; cache in {about.dtype},"
         f" products in {about.mma_dtype}{attention}."
     )
 
@@ -214,6 +232,7 @@ def _format(name: str | None, output: Path | None) -> str:
     if name is not None:
         if name not in FORMATS:
             raise InputError(f"--format {shown(name)}: one of {', '.join(FORMATS)} is accepted", nearest(name, FORMATS))
+        check_suffix(name, output)
         return name
     if output is None:
         raise InputError("a page is written to a file: give --output page.html or page.md",

@@ -102,10 +102,11 @@ def _read(asked: dict[str, Any]) -> _Step:
 def _chunk(text: str | None, step: _Step) -> tuple[int | None, str]:
     """New tokens of the chunk, or ``None`` and why there is none. Raises InputError for a typed one of no use."""
     kept = parse_count(CHUNK if text is None else text, "--chunk")
+    new, one = fmt.counted(kept, "new token"), kept == 1
     if kept >= step.context:
-        why = f"{fmt.counted(kept, 'new token')} leave none before them in a context of {step.context:,}"
+        why = f"{new} {'leaves none before it' if one else 'leave none before them'} in a context of {step.context:,}"
     elif kept <= step.queries:
-        why = f"{fmt.counted(kept, 'new token')} are no more than the step's --queries {step.queries:,}"
+        why = f"{new} {'is' if one else 'are'} no more than the step's --queries {step.queries:,}"
     else:
         return kept, ""
     if text is not None:

@@ -44,11 +44,17 @@ class Explorer(Frame):
 
     def __init__(self, state: State, light: bool = False, folder: Path | None = None, alone: bool = False) -> None:
         super().__init__(state)
+        self.started = state
+        """Its own files stay in the knobs' lists."""
         self.folder = folder or here()
         self.answers: Answers | None = None
         """Set once the screen has been drawn: until then there are no numbers."""
         self._light, self._alone = light, alone
         self._saving, self._leaving = 0, False
+        self._left_with: list[str] = []
+        """What became of the saves that leaving waited for."""
+        self.unsaved = False
+        """Whether one of them failed: on the way out nobody can ask for it again."""
         self._early: list[Callable[[], object]] = []
         """What keys asked for before there were numbers, in their order."""
         self._presets = ExitStack()
@@ -159,7 +165,7 @@ class Explorer(Frame):
         from .moves import moved
 
         try:
-            move = moved(self.state, name, step)
+            move = moved(self.state, name, step, self.started)
         except InputError as error:
             self.say(str(error), wrong=True)
             return
@@ -199,7 +205,7 @@ class Explorer(Frame):
             if value is not None:
                 self.change(self.state.at(**{name: width_of(value) if name == "weight_bytes" else value}))
 
-        self.push_screen(Choosing(label_of(name), choices(name), shown_value(self.state, name)), chosen)
+        self.push_screen(Choosing(label_of(name), choices(name, self.started), shown_value(self.state, name)), chosen)
 
     def on_panel_tab_chosen(self, event: PanelTab.Chosen) -> None:
         """Go to the panel whose name was clicked."""
@@ -296,11 +302,15 @@ class Explorer(Frame):
         self._back(self._saved, f"written: {' and '.join(path.name for path in paths)} in {self.folder}", False)
 
     def _saved(self, text: str, wrong: bool) -> None:
-        """Say what became of it; the last one that leaving waited for also leaves."""
+        """Say what became of it; the last one that leaving waited for also leaves, and says it of all of those."""
         self.say(text, wrong)
         self._saving -= 1
-        if self._leaving and not self._saving:
-            self.exit(self.state, message=text)
+        if not self._leaving:
+            return
+        self._left_with.append(text)
+        self.unsaved |= wrong
+        if not self._saving:
+            self.exit(self.state, message="\n".join(self._left_with))
 
     def action_view(self) -> None:
         """Light or dark."""

@@ -22,6 +22,8 @@ LEAST_HEIGHT = 17
 """Lines of a chart; what is left below it goes to the sentence, or to where the ridge is reached alone."""
 ONE_INTENSITY = "one intensity for all"
 """How the roofline says of an axis that nothing moves along it."""
+FEW_COLOURS = "standard"
+"""What rich calls the colours of a terminal that has 16."""
 NO_CHART = "no chart: plotext is not installed, or was built for another system"
 
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
@@ -66,6 +68,12 @@ class ChartView(Widget):
             for line in self._lines(width, height)[:height]
         ]
 
+    @property
+    def _coloured(self) -> bool:
+        """Whether series have colours: the usual 16 have yellow and cyan for them, which are hardly seen on white."""
+        few = self.app.console.color_system == FEW_COLOURS
+        return not self.app.no_color and (self.app.current_theme.dark or not few)
+
     def _lines(self, width: int, height: int) -> list[str]:
         if self.found is None:
             return []
@@ -81,7 +89,7 @@ class ChartView(Widget):
         below = next(fitting, [])
         room = height - len(below)
         try:
-            drawn = chart_text(self.found.chart, self.found.results, width, room, not self.app.no_color)
+            drawn = chart_text(self.found.chart, self.found.results, width, room, self._coloured)
         except ImportError:
             return [*_bold(NO_CHART, width), *_wrapped(self.found.sentence, width)]
         lines = drawn.split("\n")

@@ -34,8 +34,9 @@ BINDINGS = [
 OTHERS = (
     ("1 to 6, [ and ]", "go to a panel"),
     ("Tab, Shift+Tab", "go to the next knob or panel, or the one before"),
-    ("arrows, + and -", "on a knob: on and back; on a panel: to the next number"),
-    ("digits", "on a knob with a number: type it (8192 or 8k); Enter takes it, Esc does not"),
+    ("arrows, + and -", "on a knob: on and back"),
+    ("arrows", "on a panel: to the next number that way"),
+    ("digits", "on a knob with a number: type or paste it (8192 or 8k); Enter takes it, Esc does not"),
     ("Enter", "on a knob: type or choose; on a number: explain it"),
     ("e", "explain the selected number: formula, numbers put in, sources"),
     ("s", "save all numbers (JSON) and the roofline (SVG) in the current folder"),

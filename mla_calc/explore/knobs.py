@@ -27,13 +27,13 @@ class Kind:
 
 
 KNOBS = (
-    Kind("model", "Model", "m", 16, "the model, of those with a latent"),
+    Kind("model", "Model", "m", 16, "the model: those with a latent, and that of the start"),
     Kind("gpu", "GPU", "g", 29, "the GPU, of those with a peak for the dtype"),
     Kind("tp", "TP", "t", 4, "tensor-parallel ranks that divide the heads"),
-    Kind("dp", "DP", "d", 4, "data-parallel groups, doubled or halved"),
-    Kind("batch", "Batch", "b", 5, "requests in all groups, doubled or halved"),
-    Kind("context", "Context", "c", 7, "keys of a request, doubled or halved"),
-    Kind("queries", "Queries", "u", 7, "new tokens of a request, doubled or halved"),
+    Kind("dp", "DP", "d", 4, "data-parallel groups, by powers of two"),
+    Kind("batch", "Batch", "b", 5, "requests in all groups, by powers of two"),
+    Kind("context", "Context", "c", 7, "keys of a request, by powers of two"),
+    Kind("queries", "Queries", "u", 7, "new tokens of a request, by powers of two"),
     Kind("dtype", "KV", "k", 14, "the cache's layout"),
     Kind("mma_dtype", "MMA", "a", 4, "dtype of the products' operands: whose peak is the roof"),
     Kind("sparse", "Sparse", "p", 3, "sparse attention (DSA), for a model with an indexer"),
@@ -213,6 +213,17 @@ class Knob(Widget, can_focus=True):
         else:
             self.post_message(self.Refused(self.kind.name, event.character))
         return True
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Type all of a text that a number may have; one of any other is refused whole, at its first such character."""
+        text = event.text.strip()
+        if not (self.counts and text):
+            return
+        event.stop()
+        odd = next((character for character in text if character not in TYPED), None)
+        self.type((self.typing or "") + ("" if odd else text))
+        if odd:
+            self.post_message(self.Refused(self.kind.name, odd))
 
     def _drop(self) -> None:
         """Give up what is being typed."""

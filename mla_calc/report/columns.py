@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, nearest
 from .record import flattened
-from .write import replacing
+from .write import check_suffix, replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,6 +51,7 @@ def chosen_format(format_name: str | None, output: Path | None) -> str:
         if output is None or (output.exists() and not (output.is_file() or output.is_dir())):
             raise InputError("Parquet is not written to a terminal, pipe or device: --output FILE names a file")
         _parquet_module()
+    check_suffix(chosen, output)
     return chosen
 
 

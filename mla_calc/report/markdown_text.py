@@ -23,11 +23,25 @@ _MARKUP = re.compile(
 )
 _BLOCK = re.compile(r"(?P<list>\d{1,9}(?=[.)](?:\s|$)))|(?=[-+*](?:\s|$)|[>#]|\[.?\]|[-+=_]{2})")
 """What makes a line a heading, a list, a quotation, a rule or a box to tick."""
+_BRACKET = re.compile(r"(?<!\\)(?:\\\\)*(?P<bracket>[\[\]])")
+"""A bracket that no backslash escapes: before one that escapes there is an odd number of them."""
 
 
 def inline(words: str) -> str:
-    """A text within a line or a table: on one line, and no character of it markup."""
-    return _MARKUP.sub(lambda match: match["kept"] or f"\\{match['odd']}", " ".join(isolated(words).split()))
+    """A text within a line, a table, or the brackets of a link or an image: on one line, and no character markup."""
+    line = _MARKUP.sub(lambda match: match["kept"] or f"\\{match['odd']}", " ".join(isolated(words).split()))
+    return _paired(line)
+
+
+def _paired(line: str) -> str:
+    """The line with brackets escaped that have no partner: in a link's text they would end it, or begin it anew."""
+    alone: list[int] = []
+    for match in _BRACKET.finditer(line):
+        if match["bracket"] == "]" and alone and line[alone[-1]] == "[":
+            alone.pop()
+        else:
+            alone.append(match.start("bracket"))
+    return "".join(f"\\{character}" if place in alone else character for place, character in enumerate(line))
 
 
 def text(words: str) -> str:

@@ -98,7 +98,7 @@ li { margin: .25rem 0; }
   tr, .key div, .missing, pre, dt { break-inside: avoid; }
   thead { display: table-header-group; }
   .table { overflow: visible; break-inside: avoid; }
-  caption { white-space: nowrap; }
+  thead .number { white-space: normal; }  /* or many models would run off the paper */
   .tables { column-gap: 1.6rem; }
   table { font-size: 7.8pt; }
   th, td { padding-right: .6rem; }

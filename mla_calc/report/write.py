@@ -15,6 +15,19 @@ from .render import FORMATS, SUFFIXES
 
 FIGURES = (".png", ".svg", ".pdf", ".html")
 """Suffixes of figures."""
+HOLDS = {
+    ".json": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".png": "png",
+    ".svg": "svg",
+    ".pdf": "pdf",
+}
+"""What a file of a suffix holds, whichever command writes it; any format may go into one of another, such as .txt."""
 SLIDE = "slide"
 STDOUT = Path("-")
 """What ``--output`` is called where stdout is meant."""
@@ -27,7 +40,8 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
     command that draws none.
 
     Raises:
-        InputError: an unknown format or suffix, no figure of this report, or an output that cannot be written.
+        InputError: an unknown format or suffix, one that is not the other's, no figure of this report, or an output
+            that cannot be written.
     """
     if output == STDOUT:
         output = None
@@ -88,6 +102,7 @@ def chosen_format(format_name: str | None, output: Path | None, figures: tuple[s
             raise InputError(
                 f"--format {shown(format_name)}: one of {accepted} is accepted", nearest(format_name, FORMATS)
             )
+        check_suffix(format_name, output)
         return format_name
     if output is None:
         return "table"
@@ -97,6 +112,19 @@ def chosen_format(format_name: str | None, output: Path | None, figures: tuple[s
             f"use {', '.join((*figures, *SUFFIXES))} or --format"
         )
     return SUFFIXES[output.suffix.lower()]
+
+
+def check_suffix(format_name: str, output: Path | None) -> None:
+    """Refuse an ``output`` whose suffix says that it holds another format, by which it would be opened.
+
+    Raises:
+        InputError: it is one of :data:`HOLDS` that is not ``format_name``'s.
+    """
+    if output is not None and HOLDS.get(output.suffix.lower(), format_name) != format_name:
+        raise InputError(
+            f"--output {output}: the suffix {output.suffix} is not that of --format {format_name}; leave --format"
+            " out, or take another suffix"
+        )
 
 
 @contextmanager

@@ -57,13 +57,18 @@ def refused(answer: Any, *words: str) -> None:
         ("cache --model dsv3 --tp 3", ["3", "128 heads"]),
         ("cache --model llama3-70b --tp 64,3", ["3", "64 heads"]),
         ("flops --model dsv3 --tp 0", ["--tp", "0"]),
-        ("flops --model dsv3 --tp -1", ["-1"]),
+        ("flops --model dsv3 --tp -1", ["--tp -1: 1 to "]),
         ("flops --model dsv3 --tp 1.5", ["1.5"]),
         ("flops --model dsv3 --tp nan", ["nan"]),
+        ("flops --model dsv3 --tp 1 --tp 2", ["--tp is given twice", "1,2,4"]),
+        ("cache -m dsv3 --model dsv2 -m dsv3", ["--model is given 3 times"]),
+        ("flops --model dsv3 --causal --rectangular", ["--causal/--rectangular is given twice"]),
+        ("roofline --model dsv3 --gpu h100 -g h200", ["--gpu is given twice", "with commas"]),
+        ("presets list --kind gpu --kind model", ["--kind is given twice"]),
         ("flops --model dsv3 -q 2 -s 1", ["2 queries", "context of 1"]),
         ("flops --model dsv3 -s 0", ["--context 0"]),
         ("flops --model dsv3 -s ''", ["--context"]),
-        ("flops --model dsv3 -s 99999999999999999999", ["--context"]),
+        ("flops --model dsv3 -s 99999999999999999999", ["--context 99999999999999999999: 1 to 1,073,741,824 is"]),
         ("flops --model dsv3 -s 9999999m", ["--context"]),
         ("flops --model dsv3 -s 8k:1k:x2", ["reversed"]),
         ("flops --model dsv3 -s 1:1000000000:+1", ["1,000,000,000"]),
@@ -211,6 +216,32 @@ def test_formats_follow_the_suffix(tmp_path: Path, cli: Any) -> None:
         path = tmp_path / f"answer{suffix}"
         assert cli("cache --model dsv3 --output", str(path)).code == 0
         assert path.read_text().startswith(start)
+
+
+def test_a_format_is_not_written_under_the_suffix_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suffixes = {
+        "json": ".json", "csv": ".csv", "markdown": ".md .markdown", "html": ".html .htm", "parquet": ".parquet",
+        "a picture": ".png .SVG .pdf",
+    }  # fmt: skip
+    written = set()
+    for format_name in ("table", "json", "csv", "markdown"):
+        for holds, endings in suffixes.items():
+            for ending in endings.split():
+                name = f"{format_name}{ending}"
+                answer = cli(f"cache --model dsv3 --format {format_name} --output {name}")
+                if holds == format_name:
+                    written.add(name)
+                    assert answer.code == 0
+                else:
+                    refused(answer, f"--output {name}: the suffix {ending} is not that of --format {format_name}")
+        for ending in (".txt", ".out", ""):
+            written.add(f"{format_name}{ending}")
+            assert cli(f"cache --model dsv3 --format {format_name} --output {format_name}{ending}").code == 0
+    assert {path.name for path in tmp_path.iterdir()} == written
+    assert json.loads((tmp_path / "json.txt").read_text())["results"]["bytes_per_token"] == 70_272
 
 
 def test_auto_gpu_without_a_driver(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,18 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from mla_calc.cli.main import run
 from mla_calc.cli.report import page_of
 from mla_calc.data import preset_files
 from mla_calc.report.drawing.picture import figure_of
 from mla_calc.report.markdown_text import code, text
-from mla_calc.report.page import Page
+from mla_calc.report.page import Page, as_report
 from mla_calc.report.page_html import inline_svg, to_html
 from mla_calc.report.page_markdown import to_markdown, write_markdown
+from mla_calc.report.render import to_json
 from tests.browser import IS_THERE, MISSING, chromium
 
 STEP = "--tp 8 -b 64 -s 32k --gpus 8"
@@ -60,7 +64,7 @@ DEFAULTS: dict[str, Any] = {
     "cache_budget": None,
     "date": None,
 }
-HOSTILE = "A$x_$ --> <script>alert(1)</script> \\\"'&amp; `b` | [c](javascript:d)"
+HOSTILE = "A[$x_$ --> <script>alert(1)</script> \\\"'&amp; `b` | [c](javascript:d)"
 
 
 class Reader(HTMLParser):
@@ -225,11 +229,40 @@ def test_the_command_line_in_the_page_makes_it_again(
         assert (tmp_path / file.name).read_bytes() == file.read_bytes(), file.name
 
 
+@pytest.mark.parametrize(
+    ("format_name", "name"),
+    [("html", "page.txt"), ("markdown", "page"), ("json", "a page.out"), ("html", "page.HTM"), (None, "page.markdown")],
+)
+def test_the_command_line_names_a_format_that_no_suffix_says(
+    format_name: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["--format", format_name] if format_name else []
+    assert run(["report", "--model", "llama3-8b", "--gpu", "h100", *asked, "--output", name]) == 0
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (line,) = re.findall(r"mla-calc report [^`<\n]*?(?=<|`|\",?\n)", unescape(made[name].decode()))
+    assert shlex.split(line)[-2:] == ["--output", name]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert run(shlex.split(line)[1:]) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made
+
+
 def test_what_is_named_twice_counts_once() -> None:
     named = {"vs": ["llama3-70b,Llama-3-70B", "llama3-70b"], "engine": ["vllm,vllm@0.33", "sglang"]}
     page = page_of(**DEFAULTS | {"model": "dsv3", "gpu": "h100"} | named)
     assert page.inputs["vs"] == ["Llama-3-70B"]
     assert page.inputs["engine"] == ["vLLM 0.33.0", "SGLang 0.5.23"]
+
+
+def test_numbers_of_the_inputs_are_numbers() -> None:
+    asked = {"tp": "8", "gpus": "16", "batch": "250", "queries": "2", "context": "32k", "chunk": "1k"}
+    whole = page(model="dsv3", gpu="h200", **asked, max_model_len="64k", weight_bytes="0.5")
+    found = json.loads(to_json(as_report(whole)))["inputs"]
+    numbers = {"tp": 8, "gpus": 16, "dp": 2, "batch": 250, "group_batch": 125, "queries": 2, "context": 32768}
+    numbers |= {"chunk": 1024, "max_model_len": 65536, "weight_bytes": 0.5}
+    assert {name: found[name] for name in numbers} == numbers
+    assert not [name for name, value in found.items() if isinstance(value, str) and value.isdigit()]
 
 
 def test_measured_ceilings_have_units() -> None:
@@ -274,7 +307,7 @@ def test_ranks_work_on_the_requests_of_their_group(
     """The fullest of the groups; capacity has the whole batch, and its decode takes as long as the step does."""
     found = page(model="dsv3", gpu="h200", tp="8", batch=str(batch), context="32k", **ranks)
     assert phrase in found.subtitle
-    assert (found.inputs["dp"], found.inputs["group_batch"]) == (str(groups), str(group))
+    assert (found.inputs["dp"], found.inputs["group_batch"]) == (groups, group)
     (cache,), (cost,), (roofline,) = (answers_of(found, name) for name in ("cache", "cost", "roofline"))
     assert cache.results["per_rank_total_bytes"] == group * 32768 * 61 * 576 * 2
     assert cost.inputs["batch"] == roofline.inputs["batch"] == group
@@ -521,6 +554,8 @@ def test_markdown_escapes_what_a_preset_says(hostile: Path) -> None:
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown.replace("\\`", ""))
     assert not re.search(r"(?<!\\)<(?!a id=|/a>)[A-Za-z/!?]", outside)
     assert not re.search(r"(?<!\\)\]\((?!#|page-)", outside)
+    pictures = [node for node in SyntaxTreeNode(MarkdownIt("commonmark").parse(shown)).walk() if node.type == "image"]
+    assert len(pictures) == shown.count("](page-") == 4  # cache, roofline, intensity, crossover
 
 
 @pytest.mark.parametrize(
@@ -579,6 +614,8 @@ def test_inline_svg_keeps_to_itself() -> None:
         ("--model dsv3 --gpu h100 -s 512 --chunk 512", "--chunk 512 does not count here: 512 new tokens leave none"),
         ("--model dsv3 --gpu h100 -s 512 --chunk 1k", "--chunk 1,024 does not count here"),
         ("--model dsv3 --gpu h100 -q 8 --chunk 8", "--chunk 8 does not count here: 8 new tokens are no more than"),
+        ("--model dsv3 --gpu h100 -s 1 --chunk 1", "here: 1 new token leaves none before it in a context of 1"),
+        ("--model dsv3 --gpu h100 --chunk 1", "here: 1 new token is no more than the step's --queries 1"),
         ("--model dsv3 --gpu h100 --date yesterday", "--date 'yesterday'"),
         ("--model dsv3 --gpu h100 --date 20261130", "--date '20261130'"),
         ("--model dsv3 --gpu h100 --date 2026-W01-1", "--date '2026-W01-1'"),
@@ -605,14 +642,17 @@ def test_a_wrong_option_is_refused_in_a_line(
     [
         (None, "a page is written to a file"),
         ("page.pdf", "the suffix .pdf names no format"),
+        ("page.html --format markdown", "the suffix .html is not that of --format markdown"),
+        ("page.md --format json", "the suffix .md is not that of --format json"),
+        ("page.svg --format html", "the suffix .svg is not that of --format html"),
         ("no/page.md", "cannot be"),
     ],
 )
 def test_an_output_that_cannot_be_is_refused(
     output: str | None, message: str, cli: Callable[..., Any], tmp_path: Path
 ) -> None:
-    more = () if output is None else ("--output", str(tmp_path / output))
-    answer = cli("report --model dsv3 --gpu h100", *more)
+    more = "" if output is None else f" --output {tmp_path}/{output}"
+    answer = cli(f"report --model dsv3 --gpu h100{more}")
     assert (answer.code, answer.out) == (2, "")
     assert message in answer.err
     assert not list(tmp_path.iterdir())

@@ -217,7 +217,7 @@ def test_a_lesser_run_says_what_it_replaces(run_file: Callable[..., Path], prese
         ("--replay run.json --model ./folder --output folder/config.json", ["--output", "--model"]),
         ("--replay rows.csv --dtype ./mine.yaml --format csv --output mine.yaml", ["--output", "--dtype"]),
         ("--replay run.json --report sub --output sub/run.json", ["--output", "--report's run.json"]),
-        ("--replay run.json --report sub --format json --output sub/report.md", ["--output", "--report's report.md"]),
+        ("--replay run.json --report sub --output sub/report.md", ["--output", "--report's report.md"]),
         ("--gpu h200 --record a.json --output a.json", ["--output", "--record"]),
         ("--gpu ./gpu.yaml --record gpu.yaml", ["--record", "--gpu"]),
         ("--gpu h200 --calibrate gpu.yaml --record gpu.yaml", ["--record", "--calibrate"]),

@@ -11,6 +11,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from mla_calc.explore.app import Explorer
+from mla_calc.explore.dialogs import Reading
+from mla_calc.explore.sheet_view import SheetView
 from mla_calc.explore.state import State
 
 SMALL, LARGE = (80, 24), (200, 50)
@@ -31,7 +33,7 @@ async def opened(
 async def settle(pilot: Pilot[Any]) -> None:
     """Wait until the numbers are there and all that was asked for has been done."""
     app: Any = pilot.app
-    while app.answers is None:
+    while app.answers is None or app._early or any(view._early for view in app.screen_stack[0].query(SheetView)):
         await pilot.pause(0.01)
     await app.workers.wait_for_complete()
     await pilot.pause()
@@ -48,6 +50,13 @@ async def until(pilot: Pilot[Any], holds: Callable[[], bool], turns: int = 500) 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.press(*keys)
     await settle(pilot)
+
+
+async def explain(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys and then ``e``, and wait for the explanation, which may begin after the panel is drawn."""
+    await press(pilot, *keys, "e")
+    await until(pilot, lambda: isinstance(pilot.app.screen, Reading))
+    assert isinstance(pilot.app.screen, Reading)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.widgets import OptionList
 
 from mla_calc.explore.app import Explorer
@@ -17,7 +18,7 @@ from mla_calc.explore.sheet_view import SheetView
 from mla_calc.explore.state import State
 from mla_calc.explore.tabs import TITLES
 
-from .running import H100, LARGE, SMALL, opened, press, run, screen_text, settle, until
+from .running import H100, LARGE, SMALL, explain, opened, press, run, screen_text, settle, until
 
 V32 = State(model="deepseek-v3.2", gpu="h100-sxm5-80gb", tp=8, batch=4, queries=2)
 ON = {
@@ -89,8 +90,6 @@ def test_arrows_and_signs_move_the_knob_that_has_the_focus(key: str) -> None:
 
 
 def test_the_wheel_turns_a_knob() -> None:
-    from textual import events
-
     async def test() -> None:
         async with opened() as (app, pilot):
             knob = app.query_one("#knob-batch", Knob)
@@ -164,6 +163,48 @@ def test_what_no_number_has_is_refused_and_typing_goes_on(key: str) -> None:
             assert app.state == replace(H100, context=8192)
             await press(pilot, "8", key, "escape")
             assert "!" not in screen_text(app).splitlines()[-2]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("keys", "pasted", "context"),
+    [("", "32,768\n", 32768), ("", "8k", 8192), ("1 6", "k", 16384), ("enter", " 2048 ", 2048), ("", " \n", None)],
+)
+def test_a_number_is_pasted(keys: str, pasted: str, context: int | None) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            knob = app.query_one("#knob-context", Knob)
+            knob.focus()
+            await press(pilot, *keys.split())
+            app.post_message(events.Paste(pasted))
+            await settle(pilot)
+            assert app.state == H100  # not before Enter takes it
+            assert (knob.typing is None) == (context is None)
+            if context:
+                await press(pilot, "enter")
+                assert app.state == replace(H100, context=context)
+
+    run(test)
+
+
+@pytest.mark.parametrize("before", ["", "8"])
+def test_a_text_that_is_no_number_is_not_pasted(before: str) -> None:
+    async def test() -> None:
+        async with opened() as (app, pilot):
+            knob = app.query_one("#knob-context", Knob)
+            knob.focus()
+            await press(pilot, *before)
+            app.post_message(events.Paste("8192 tokens"))
+            await settle(pilot)
+            assert screen_text(app).splitlines()[-2].startswith(" ! Context takes digits, commas, k and m, not ' '")
+            assert knob.typing == before
+            await press(pilot, "escape")
+            assert app.state == H100
+            app.query_one("#knob-model").focus()
+            app.post_message(events.Paste("8k"))
+            await settle(pilot)
+            assert app.state == H100
 
     run(test)
 
@@ -275,7 +316,7 @@ def test_an_axis_along_which_nothing_moves_says_so_under_the_chart() -> None:
 def test_a_number_of_an_engine_is_explained_as_one_of_dispatch() -> None:
     async def test() -> None:
         async with opened() as (app, pilot):
-            await press(pilot, "6", "e")
+            await explain(pilot, "6")
             text = screen_text(app)
             assert "A figure of `dispatch`" in text
             assert "`explore`" not in text
@@ -486,10 +527,9 @@ def test_explaining_is_worked_out_beside_the_screen(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(answers, "_asked", noted)
 
     async def test() -> None:
-        async with opened() as (app, pilot):
+        async with opened() as (_, pilot):
             for key in "123456":
-                await press(pilot, key, "e")
-                assert isinstance(app.screen, Reading)
+                await explain(pilot, key)
                 await press(pilot, "escape")
 
     run(test)
@@ -569,8 +609,7 @@ def test_a_number_is_selected_and_explained() -> None:
             view = app.query_one("#kernels", SheetView)
             assert view.selected
             assert view.selected.path == "absorbed.kernels[1].bytes"
-            await press(pilot, "up", "left", "e")
-            assert isinstance(app.screen, Reading)
+            await explain(pilot, "up", "left")
             assert "absorbed.kernels[0].flop" in screen_text(app)
             await press(pilot, "escape")
             spot = view.sheet.spots[7] if view.sheet else None
@@ -585,13 +624,13 @@ def test_a_number_is_selected_and_explained() -> None:
 def test_an_explanation_has_formula_numbers_and_source() -> None:
     async def test() -> None:
         async with opened() as (app, pilot):
-            await press(pilot, "3", "e")
+            await explain(pilot, "3")
             text = " ".join(screen_text(app).split())
             # 61 layers of 576 values of two bytes
             assert "70,272" in text
             assert "61 * 1152" in text or "61 * (576 * 2)" in text or "61 *" in text
             await press(pilot, "end")
-            await press(pilot, "escape", "1", "e")
+            await explain(pilot, "escape", "1")
             assert "ridge" in screen_text(app)
 
     run(test)
@@ -640,6 +679,31 @@ def test_lists_are_narrowed_by_typing() -> None:
             assert app.state.gpu == "gb200-186gb"
             await press(pilot, "enter", *"zzz", "enter", "escape")
             assert app.state.gpu == "gb200-186gb"
+
+    run(test)
+
+
+def test_a_file_of_ones_own_is_in_the_list(tmp_path: Path) -> None:
+    from mla_calc.data import presets_root
+
+    path = tmp_path / "mine.yaml"
+    path.write_text((presets_root() / "models" / "kimi-k2.yaml").read_text())
+    started = replace(H100, model=str(path))
+
+    async def test() -> None:
+        async with opened(started) as (app, pilot):
+            await press(pilot, "m")
+            assert app.state != started
+            await press(pilot, "M")
+            assert app.state == started
+            app.query_one("#knob-model").focus()
+            await press(pilot, "enter", *"minicpm3", "enter")
+            assert app.state.model == "minicpm3-4b"
+            await press(pilot, "enter", "home", "enter")
+            assert app.state == started
+            await press(pilot, "enter")
+            listed = app.screen.query_one(OptionList)
+            assert (listed.options[0].id, listed.highlighted) == (str(path), 0)
 
     run(test)
 
@@ -767,11 +831,33 @@ def test_no_key_has_two_meanings() -> None:
 def test_many_rows_are_priced_beside_the_screen() -> None:
     async def test() -> None:
         async with opened(replace(H100, batch=100), LARGE) as (app, pilot):
-            await pilot.pause(0.3)
-            await settle(pilot)
+            await until(pilot, lambda: "being priced" not in screen_text(app))
             assert "being priced" not in screen_text(app)
             found: Any = app.query_one("#engines", SheetView).found
             assert found.results["vLLM"]["batch"]["absorbed_rows"] == 100
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("light", "system", "coloured"),
+    [(True, "STANDARD", False), (False, "STANDARD", True), (True, "EIGHT_BIT", True), (True, "TRUECOLOR", True)],
+)
+def test_on_white_no_series_has_one_of_sixteen_colours(
+    light: bool, system: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.color import ColorSystem
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    async def test() -> None:
+        async with opened(light=light) as (app, pilot):
+            app.console._color_system = ColorSystem[system]
+            await press(pilot, "c")
+            view = app.query_one(ChartView)
+            lines = [list(view.render_line(y)) for y in range(view.size.height)]
+            naive = next(line for line in lines if "".join(part.text for part in line).startswith("naive kernels"))
+            assert (len({part.style and part.style.color for part in naive}) > 1) == coloured
 
     run(test)
 

@@ -12,7 +12,7 @@ import pytest
 
 from mla_calc.explore.app import Explorer
 
-from .running import H100, LARGE, SMALL, press, settle
+from .running import H100, LARGE, SMALL, explain, press, settle
 
 SCREENS = {
     "small-roofline": (SMALL, False, ""),
@@ -36,8 +36,7 @@ def test_screen(name: str, snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -
 
     async def before(pilot: Any) -> None:
         await settle(pilot)
-        if keys:
-            await press(pilot, *keys.split())
+        await (explain(pilot, *keys.split()[:-1]) if keys.endswith(" e") else press(pilot, *keys.split()))
 
     assert snap_compare(Explorer(H100, light), terminal_size=size, run_before=before)
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +14,21 @@ from mla_calc.cli.request import WEIGHT_BYTES
 from mla_calc.costs.capacity import MAX_CACHE_BYTES
 from mla_calc.costs.placement import MAX_GPUS
 from mla_calc.costs.ridge import AXES
+from mla_calc.data import presets_kept, presets_root
 from mla_calc.errors import InputError
+from mla_calc.explore import moves
 from mla_calc.explore import state as states
-from mla_calc.explore.moves import choices, moved, problem
-from mla_calc.explore.presets import settled
+from mla_calc.explore.moves import choices, problem
+from mla_calc.explore.presets import KINDS, settled
 from mla_calc.explore.state import State, command, commands, count_of, options_of, short
 from mla_calc.hardware.gpu import DTYPES
 
 H200 = State(gpu="h200-sxm-141gb")
+
+
+def moved(state: State, knob: str, step: int) -> moves.Moved:
+    """A move where explore was started with presets alone."""
+    return moves.moved(state, knob, step, H200)
 
 
 def test_the_command_line_names_every_knob() -> None:
@@ -71,6 +81,8 @@ def test_constants_are_those_of_the_engine() -> None:
         ("tp", -1, 8, 4),
         ("context", 1, 4096, 8192),
         ("context", -1, 5000, 4096),
+        ("context", 1, 1234, 2048),  # no double
+        ("context", -1, 1234, 1024),  # no half
         ("batch", 1, 3, 4),
         ("batch", -1, 3, 2),
         ("queries", 1, 1, 2),
@@ -101,13 +113,39 @@ def test_the_next_tp_divides_the_heads() -> None:
 def test_models_and_gpus_go_round_and_are_legal(step: int) -> None:
     state = H200
     seen = []
-    for _ in choices("model"):
+    for _ in choices("model", H200):
         state = moved(state, "model", step).state
         seen.append(state.model)
         assert problem(state) is None
     assert len(set(seen)) > 20
     assert "deepseek-v3" in seen
-    assert "llama3-70b" not in choices("model")  # no latent
+    assert "llama3-70b" not in choices("model", H200)  # no latent
+
+
+@pytest.mark.parametrize(
+    ("knob", "name", "a_file"),
+    [
+        ("model", "deepseek-v3", True),
+        ("model", "llama3-8b", True),
+        ("model", "llama3-70b", False),  # no latent
+        ("gpu", "h200-sxm-141gb", True),
+        ("dtype", "bf16", True),
+    ],
+)
+def test_what_it_was_started_with_stays_in_reach(knob: str, name: str, a_file: bool, tmp_path: Path) -> None:
+    preset = presets_root() / KINDS[knob] / f"{name}.yaml"
+    own = str(shutil.copy(preset, tmp_path / "mine.yaml")) if a_file else name
+    started = replace(H200, **{knob: own})
+    assert choices(knob, started) == (own, *choices(knob, H200))
+    with presets_kept():
+        for step in (1, -1):
+            state = moves.moved(started, knob, step, started).state
+            seen = [own]
+            assert moves.moved(state, knob, -step, started).state == started
+            while state != started:
+                seen.append(getattr(state, knob))
+                state = moves.moved(state, knob, step, started).state
+            assert len(seen) == len(set(seen)) > (3 if knob == "dtype" else 20)
 
 
 def test_a_gpu_without_the_dtype_is_passed_over_with_the_reason() -> None:
@@ -194,6 +232,11 @@ def test_weights_go_round_from_those_of_the_commands() -> None:
     assert moved(H200, "weight_bytes", -1).state.weight_bytes == "4"
 
 
+def test_a_model_without_a_latent_has_command_lines_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explore", "--model", "llama3-70b", "--print"]) == 0
+    assert capsys.readouterr().out.splitlines() == list(commands(replace(H200, model="llama3-70b")))
+
+
 def test_aliases_become_file_names() -> None:
     state = settled(State(model="deepseek-ai/DeepSeek-V3", gpu="H100", dtype="BF16"))
     assert (state.model, state.gpu, state.dtype) == ("deepseek-v3", "h100-sxm5-80gb", "bf16")
@@ -220,6 +263,15 @@ def test_print_gives_all_command_lines(capsys: pytest.CaptureFixture[str]) -> No
         (["--cache-budget", "40"], "--cache-budget '40': a size with its unit"),
         (["--cache-budget", "0B"], "--cache-budget 0B: 1 B to 1024TiB"),
         (["--cache-budget", "1025TiB"], "--cache-budget 1025TiB: 1 B to 1024TiB"),
+        (["--print", "--gpu", str(presets_root() / "models" / "glm-5.yaml")], "is a model preset, a GPU is expected"),
+        (
+            ["--print", "--dtype", str(presets_root() / "gpus" / "h20-96gb.yaml")],
+            "is a GPU preset, a layout is expected",
+        ),
+        (["--print", "--gpu", "h100", "--mma-dtype", "fp4"], "has no fp4 peak"),
+        (["--print", "--model", "minicpm3", "--dtype", "fp8_ds_mla"], "is defined for kv_lora_rank 512"),
+        (["--print", "--sparse"], "DeepSeek-V3 has no indexer"),
+        (["--print", "--dp", "4096"], "32,768 GPUs; at most 4,096"),
         ([], "explore draws on a terminal"),
     ],
 )
@@ -310,6 +362,35 @@ def test_a_crash_is_no_answer(
     assert "a wheel came off" in told.err
     assert told.err.splitlines()[-2].startswith("mla-calc: explore failed")
     assert " --tp 4 " in told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("folder", "code"), [("there", 0), ("missing", 1)])
+def test_a_save_that_fails_as_it_is_left_fails_it(
+    folder: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mla_calc.explore import app
+
+    class Leaving(app.Explorer):
+        def run(self, **_: object) -> State | None:
+            async def leave(pilot: Any) -> None:
+                await pilot.press("s", "s", "q")
+                super(Leaving, self)._begin()
+
+            self.folder = tmp_path / folder
+            return super().run(headless=True, size=(80, 24), auto_pilot=leave)
+
+        def _begin(self) -> None:
+            """Not before it is being left: until then nothing can have been saved."""
+
+    (tmp_path / "there").mkdir()
+    on_a_terminal(monkeypatch)
+    monkeypatch.setattr(app, "Explorer", Leaving)
+    assert run(["explore", "--tp", "4"]) == code
+    told = capsys.readouterr()
+    assert told.out == f"{command(replace(H200, tp=4))}\n"
+    failure, success = "nothing is saved: No such file or directory", "written: explore-"
+    assert [told.err.count(words) for words in (failure, success)] == [2 * code, 2 - 2 * code]
+    assert "failed" not in told.err
 
 
 def test_one_request_is_no_requests() -> None:
