@@ -11,9 +11,12 @@ MAX_TOKENS = 1 << 30
 MAX_POINTS = 1_000_000
 """Most values that one option may list."""
 
-_COUNT = re.compile(r"([0-9]{1,15})([kKmM]?)")
+MAX_DIGITS = 15
+"""Digits of a number, zeros before it left out: one with more is outside any limit, and is not worked out."""
+
+_COUNT = re.compile(r"(-?)0*([0-9]+)([kKmM]?)")
 _MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20}
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([kKMGTP])(i?))?B")
+_SIZE = re.compile(r"0*([0-9]+(?:\.[0-9]{1,9})?)\s*(?:([kKMGTP])(i?))?B")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -26,10 +29,15 @@ def parse_count(text: str, option: str, least: int = 1, most: int = MAX_TOKENS) 
     match = _COUNT.fullmatch(text.strip())
     if not match:
         raise InputError(f"{option} {shown(text)}: a whole number is expected, such as 4096 or 4k")
-    value = int(match[1]) * _MULTIPLES[match[2].lower()]
-    if not least <= value <= most:
-        raise InputError(f"{option} {text.strip()}: {least:,} to {most:,} is accepted")
+    value = int(match[2]) * _MULTIPLES[match[3].lower()] if len(match[2]) <= MAX_DIGITS else None
+    if value is None or match[1] or not least <= value <= most:
+        raise InputError(f"{option} {_cut(text.strip())}: {least:,} to {most:,} is accepted")
     return value
+
+
+def _cut(text: str, most: int = 40) -> str:
+    """``text`` in an error about its value, cut where it has more digits than anybody reads."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def parse_counts(text: str, option: str, least: int = 1, most: int = MAX_TOKENS) -> tuple[int, ...]:
@@ -59,18 +67,20 @@ def parse_size(text: str, option: str, expected: str = SIZE_EXPECTED) -> int:
     ``expected`` ends the error about what is no size, for an option that takes something else too.
 
     Raises:
-        InputError: not a size, a part of a byte, or bytes with decimals.
+        InputError: not a size, a part of a byte, bytes with decimals, or more digits than any size has.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise InputError(f"{option} {shown(text)}: {expected}")
     step = 1024 if match[3] else 1000
     whole, _, decimals = match[1].partition(".")
+    if len(whole) > MAX_DIGITS:
+        raise InputError(f"{option} {_cut(text.strip())}: at most {MAX_DIGITS} digits before the unit are accepted")
     scaled = int(whole + decimals) * step ** _POWERS[match[2] or ""]
     whole_bytes: int
     whole_bytes, rest = divmod(scaled, 10 ** len(decimals))
     if rest and (not match[2] or not whole_bytes):
-        raise InputError(f"{option} {text.strip()}: is not a whole number of bytes")
+        raise InputError(f"{option} {_cut(text.strip())}: is not a whole number of bytes")
     return whole_bytes
 
 

@@ -35,6 +35,7 @@ def value_or_error(call: Callable[[], Value]) -> Value | str:
         ("1M", 1_048_576),
         ("1024m", 1 << 30),
         ("0001", 1),
+        ("0" * 30 + "4k", 4096),
         (" 8 ", 8),
         ("8\n", 8),
     ],
@@ -104,7 +105,15 @@ def test_digits_of_other_scripts_are_digits_or_refused(text: str) -> None:
         ("1k", 1, 1023, False),
         ("1", 2, 9, False),
         ("1025m", 1, MAX_TOKENS, False),
+        # whole numbers too, of any length or sign
+        ("9" * 16, 1, MAX_TOKENS, False),
+        ("99999999999999999999999", 0, 9, False),
+        ("9" * 5000, 1, 8, False),
+        ("9" * 5000 + "k", 1, 8, False),
+        ("-1", 0, 9, False),
+        ("-4k", 1, 8192, False),
     ],
+    ids=lambda each: str(each)[:24],
 )
 def test_limits_are_included(text: str, least: int, most: int, fine: bool) -> None:
     if fine:
@@ -314,6 +323,15 @@ def test_what_is_not_a_size_is_named(text: str) -> None:
     with pytest.raises(InputError, match=r"^--cache-budget") as caught:
         parse_size(text, "--cache-budget")
     assert "\n" not in str(caught.value)
+
+
+def test_a_size_of_many_digits_is_one() -> None:
+    for text in ("9" * 16 + "B", "9" * 5000 + ".5 GiB"):
+        with pytest.raises(InputError, match="at most 15 digits") as caught:
+            parse_size(text, "--cache-budget")
+        assert "is expected" not in str(caught.value)
+        assert len(str(caught.value)) < 200
+    assert parse_size("0" * 30 + "64GB", "--cache-budget") == 64_000_000_000
 
 
 @pytest.mark.parametrize("text", ["0.5B", "1.5B", "0.0001kB", "0.0009KiB", "0.0000000001GB", "1.0000000001GB"])

@@ -161,7 +161,7 @@ def _caption(report: Report) -> str:
     assert isinstance(report.results, dict)
     inputs, results = report.inputs, report.results
     models = [{"model": inputs["model"]} | results, *results["vs"]]
-    parts = [report.title.replace("   ", ": ", 1), *_dtypes(results)]
+    parts = [report.title.replace("   ", ": ", 1), *layouts_beside(results)]
     if inputs["mtp_layers"]:
         whose = f" of {inputs['model']}" if results["vs"] else ""
         parts.append(f"{fmt.counted(inputs['mtp_layers'], 'MTP layer')}{whose} included")
@@ -178,8 +178,8 @@ def _each(texts: list[str], many: str) -> list[str]:
     return texts if len(texts) <= MOST_TOLD else [many.format(len(texts))]
 
 
-def _dtypes(results: dict[str, Any]) -> Iterator[str]:
-    """The models beside that are priced in another layout than the model."""
+def layouts_beside(results: dict[str, Any]) -> Iterator[str]:
+    """What a caption says of the models beside that are priced in another layout than the model."""
     others: dict[str, list[str]] = {}
     for beside in results["vs"]:
         if beside["layout"] != results["layout"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from ..models.attention import MLA, Model
 from ..models.load import load_model
 from ..report import format as fmt
 from ..report.record import Report
-from ..sizes import parse_count, parse_size
+from ..sizes import MAX_DIGITS, parse_count, parse_size
 from . import options, request
 from .capacity_figure import chart, with_best
 from .capacity_report import Asked, report_of
@@ -32,6 +33,7 @@ app = options.command_app()
 
 UNKNOWN_CONTEXT = 4096
 """Tokens of a request where neither is said how long they are nor known how long they may be."""
+_PERCENT = re.compile(r"0*([0-9]+)(?:\.([0-9]{1,9}))?\s*%")
 RESERVE_EXPECTED = "a share such as 10% or a size such as 8GiB is expected"
 
 
@@ -285,11 +287,11 @@ def _reserve(text: str, memory: int) -> int:
         if size > memory:
             raise InputError(f"--reserve {share}: more than the {memory:,} B that the GPU has")
         return size
-    number = share[:-1].strip()
-    whole, _, decimals = number.partition(".")
-    if not (whole + decimals).isascii() or not (whole + decimals).isdigit() or len(number) > 8 or not whole:
+    match = _PERCENT.fullmatch(share)
+    if not match:
         raise InputError(f"--reserve {shown(text)}: {RESERVE_EXPECTED}")
-    parts, scale = int(whole + decimals), 100 * int("1" + "0" * len(decimals))
+    whole, decimals = match[1], match[2] or ""
+    parts, scale = int(whole[:MAX_DIGITS] + decimals), int("100" + "0" * len(decimals))
     if parts > scale:
-        raise InputError(f"--reserve {share}: at most 100% is accepted")
+        raise InputError(f"--reserve {shown(share)}: at most 100% is accepted")
     return memory * parts // scale

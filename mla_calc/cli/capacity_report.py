@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..costs.capacity import Plan, caches_latent
+from ..costs.capacity_memory import layout_name
 from ..costs.search import CapacityCost, Step
 from ..costs.tokens import indexing_layers
 from ..report import format as fmt
@@ -185,10 +186,19 @@ def _sentence(asked: Asked, cost: CapacityCost) -> str:
         )
     if _keys_differ(cost):
         main = "latent row" if caches_latent(asked.plan) else "key and value"
-        return f"{fits}; each {main} is stored {_times(cost.copies)}, each indexer key {_times(cost.indexer_copies)}."
-    if cost.copies > 1:
-        return f"{fits}; each is stored {_times(cost.copies)}, since TP copies what DCP does not spread."
-    return f"{fits}; each is stored once."
+        stored = f"each {main} is stored {_times(cost.copies)}, each indexer key {_times(cost.indexer_copies)}."
+    elif cost.copies > 1:
+        stored = f"each is stored {_times(cost.copies)}, since TP copies what DCP does not spread."
+    else:
+        stored = "each is stored once."
+    return f"{fits}; {stored}{_beyond(cost)}"
+
+
+def _beyond(cost: CapacityCost) -> str:
+    """That the step which the decode bound is of has more requests than fit; empty where it has not."""
+    if cost.total_decode_bound_s is None or not cost.requests or cost.batch <= cost.requests:
+        return ""
+    return f" The step asked for, of {fmt.counted(cost.batch, 'request')}, does not fit."
 
 
 def _times(copies: int | None) -> str:
@@ -196,14 +206,16 @@ def _times(copies: int | None) -> str:
 
 
 def _nothing(asked: Asked, cost: CapacityCost) -> str:
-    """Why nothing fits: less than no memory is left, or less than a token takes."""
+    """Why nothing fits: less than no memory is left, or less than a token takes; of a search, in the first layout."""
     here = cost.per_gpu
     anywhere = "Nothing fits in any layout" if asked.searched else "Nothing fits"
+    where = f"with {layout_name(cost.layouts[0])}, " if asked.searched else ""
     if here.short_bytes:
         missing = fmt.binary_bytes(here.short_bytes)
-        return f"{anywhere}: weights, workspace and reserve take the memory of the GPUs: {missing} are missing on each."
+        lacking = f"{where}{missing} are missing on each"
+        return f"{anywhere}: weights, workspace and reserve take the memory of the GPUs: {lacking}."
     what = "the cache given" if here.memory_bytes is None else "what weights, workspace and reserve leave of a GPU"
-    return f"{anywhere}: {what} is {here.cache_bytes:,} B, and a token takes {here.bytes_per_token:,} B."
+    return f"{anywhere}: {where}{what} is {here.cache_bytes:,} B, and a token takes {here.bytes_per_token:,} B."
 
 
 def _notes(asked: Asked, cost: CapacityCost) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,9 @@ from .command import add_command
 from .crossover_figure import MAP_CONTEXTS, NEEDS, add_map, chart, check_map
 from .crossover_measured import csv_measured, measured_notes, measured_text
 from .crossover_tables import tables_of
+
+if TYPE_CHECKING:
+    from ..engines.preset import Engine
 
 app = options.command_app()
 
@@ -106,7 +109,8 @@ def answer(
     )
     measured, unmeasured = _measured(card, mla, work, points, mma_dtype, layout.name, sparse)
     names = list(request.listed(engine or NEWEST, "--engine"))
-    thresholds = _thresholds(names, loaded, card, [mla.heads // ranks for ranks in axes.tp])
+    engines = [load_engine(name) for name in names]
+    thresholds = _thresholds(engines, loaded, card, [mla.heads // ranks for ranks in axes.tp])
     inputs = {
         "model": loaded.name,
         "gpu": card.name if card else None,
@@ -120,6 +124,7 @@ def answer(
         "sparse": sparse,
     }
     report = _report(loaded, layout, card, flop, time, estimated, measured, thresholds, inputs)
+    report = replace(report, notes=(*report.notes, *_without_threshold(engines, thresholds)))
     if card:
         report = replace(report, notes=(*report.notes, *measured_notes(measured, unmeasured)))
     if with_map:
@@ -151,9 +156,9 @@ def _measured(
 
 
 def _thresholds(
-    names: list[str], model: Model, gpu: GPU | None, heads_per_rank: list[int]
+    engines: Sequence[Engine], model: Model, gpu: GPU | None, heads_per_rank: list[int]
 ) -> tuple[EngineThreshold, ...]:
-    return distinct_thresholds(map(load_engine, names), ((heads, gpu, bool(model.indexer)) for heads in heads_per_rank))
+    return distinct_thresholds(engines, ((heads, gpu, bool(model.indexer)) for heads in heads_per_rank))
 
 
 def _report(
@@ -273,14 +278,20 @@ def _notes(
     if thresholds:
         notes.append("A vLLM threshold is the longest query that is absorbed; SGLang's is on the sum of prefixes.")
         notes.append("Every backend for such a GPU is shown: cache dtype and row width may rule some of them out.")
-    else:
-        notes.append("No threshold of these engines was read for this model and GPU.")
     if model.indexer and isinstance(flop, FlopCrossover):
         notes.append(
             f"{model.name} has an indexer: attention is priced dense (--sparse prices DSA), the thresholds are"
             " those of sparse backends."
         )
     return [*notes, *request.model_notes(model)]
+
+
+def _without_threshold(engines: Sequence[Engine], thresholds: Sequence[EngineThreshold]) -> Iterator[str]:
+    """What is to be said of engines that were asked for and stand in no table."""
+    known = {threshold.engine for threshold in thresholds}
+    lacking = dict.fromkeys(engine.name for engine in engines if engine.name not in known)
+    if lacking:
+        yield f"No threshold of {' or '.join(lacking)} was read for this model and GPU."
 
 
 def _firsts(

@@ -32,7 +32,8 @@ def notes(gpu: GPU, sources: Iterable[Source], unknown: Iterable[str], kernels: 
     reasons = list(dict.fromkeys(unknown))
     found += [f"No estimate where {reason}." for reason in reasons[:MOST_REASONS]]
     if len(reasons) > MOST_REASONS:
-        found.append(f"No estimate for {len(reasons) - MOST_REASONS} further reasons of that kind.")
+        further = fmt.counted(len(reasons) - MOST_REASONS, "further reason")
+        found.append(f"No estimate for {further} of that kind.")
     return found
 
 

@@ -222,7 +222,7 @@ def _step(cost: FlopsCost) -> str:
     pairs = "causal" if cost.causal else "rectangular"
     requests = fmt.counted(cost.batch, "request")
     new = fmt.counted(cost.queries, "query", "queries")
-    return f"{requests}, {new} over {cost.context:,} keys ({pairs}), TP {cost.tp}"
+    return f"{requests}, {new} over {fmt.counted(cost.context, 'key')} ({pairs}), TP {cost.tp}"
 
 
 def _sentence(cost: FlopsCost) -> str:

@@ -9,6 +9,7 @@ from ..errors import InputError
 from ..report import format as fmt
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Rows, Rule, Shown
 from ..report.record import Report
+from .cache_figure import layouts_beside
 
 NEEDS: dict[str, Any] = {}
 """Options of `intensity` that add what the figure draws: none."""
@@ -124,7 +125,7 @@ def _step(report: Report, record: dict[str, Any]) -> str:
 
 def _caption(report: Report, record: dict[str, Any]) -> str:
     inputs = report.inputs
-    parts = [report.title.replace("   ", ": ", 1)]
+    parts = [report.title.replace("   ", ": ", 1), *layouts_beside(record)]
     parts.append(report.subtitle or f"{inputs['mma_dtype']}, no GPU: no ridge")
     if not isinstance(inputs["queries"], list):
         parts.append(f"{fmt.counted(inputs['queries'], 'query', 'queries')} a request")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from os.path import exists, expanduser
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..costs.layouts import Layout, load_layout
@@ -173,10 +174,15 @@ def listed(names: Iterable[str] | None, option: str) -> tuple[str, ...]:
     Raises:
         InputError: an entry without a name.
     """
-    found = [part.strip() for entry in names or () for part in entry.split(",")]
+    found = [part for entry in names or () for part in parts(entry)]
     if not all(found):
         raise InputError(f"{option}: an entry of the list has no name")
     return tuple(dict.fromkeys(found))
+
+
+def parts(entry: str) -> list[str]:
+    """The names in a list with commas; a file or folder whose own path has commas is one."""
+    return [entry] if exists(expanduser(entry)) else [part.strip() for part in entry.split(",")]
 
 
 def each_once(load: Callable[[str], Loaded], names: Iterable[str]) -> dict[str, Loaded]:

@@ -12,7 +12,7 @@ from ..costs.intensity import ridge_heads_times_queries
 from ..costs.layouts import latent_row_bytes, load_layout
 from ..costs.paths import Work
 from ..costs.ridge import heads_times_queries
-from ..costs.roofline import HeadsTimesQueries, Point, points_of, ridges_of, roofs_of
+from ..costs.roofline import HeadsTimesQueries, Point, Roof, points_of, ridges_of, roofs_of
 from ..costs.sharding import check_tp
 from ..costs.sparse import indexer_of
 from ..costs.trajectories import FOLLOWED, Trajectory, trajectory
@@ -26,6 +26,7 @@ from . import sparse as dsa
 from .command import add_command
 from .roofline_asked import Asked
 from .roofline_figure import chart, moves
+from .roofline_roofs import MOST_GPUS
 from .roofline_tables import AXIS_NAMES, sentence_of, short_names, tables_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ KERNELS_OF_BOTH = 6
 TICKS = {"tp": "TP", "batch": "B", "context": "S", "queries": "Q"}
 AT_BOUND = "At its bound a kernel is on the roof: the best that the ceilings allow, never a latency."
 NOT_DRAWN = "The figure has no estimates beside measured kernels or other GPUs; JSON has them."
-HIGHEST = "Of several measured values of one ceiling the highest makes the ridge and is drawn."
+HIGHEST = "Of several measured values of one ceiling the highest makes the ridge{}."
+ROOFS_OVERLAID = (
+    "Where GPUs share a panel the datasheets' roofs alone are drawn; tables and JSON have the measured ones."
+)
+NO_CHART = f"No chart: one tells at most {MOST_GPUS} GPUs apart."
 
 
 def answer(
@@ -87,7 +92,8 @@ def answer(
 
         assert isinstance(report.results, dict)
         report = replace(report, explanations=explanations_of(asked, report.results))
-    return replace(report, chart=chart(report), chart_on_terminal=True)
+    # without one, the file of a figure is refused where it would be drawn
+    return replace(report, chart=chart(report), chart_on_terminal=True) if _has_chart(asked) else report
 
 
 roofline = add_command(app, answer, chart)
@@ -122,7 +128,6 @@ def _report(
         "points": plain(points),
         "trajectories": [_with_ticks(plain(item), asked) for item in _trajectories(asked)],
     }
-    several = {(roof.gpu, roof.dtype, roof.level) for roof in roofs if roof.kind == "measured"}
     sources: dict[str, tuple[str, ...]] = {}
     for card in asked.cards:
         sources |= request.input_sources((asked.model,), (asked.layout,), card)
@@ -149,16 +154,15 @@ def _report(
         },
         results=results,
         tables=tables_of(results, asked.view, asked.axes),
-        sentence=sentence_of(results),
+        sentence=sentence_of(results, asked.view),
         notes=(
             AT_BOUND,
             request.LEFT_OUT,
             "FLOPs, bytes and times are per rank and per layer.",
-            *([HIGHEST] if len(several) < sum(roof.kind == "measured" for roof in roofs) else []),
+            *_measured_roofs(asked, roofs),
             *missing,
             *_without_level(asked, results["ridges"]),
-            *_unmoved(asked, results["trajectories"]),
-            *([NOT_DRAWN] if _estimates_left_out(asked, points) else []),
+            *_not_drawn(asked, results["trajectories"], points),
             *dsa.notes(asked.model, asked.indexer, with_bounds=True),
             *request.model_notes(asked.model),
             *request.context_notes(asked.model, asked.axes.context),
@@ -171,6 +175,26 @@ def _report(
     )
 
 
+def _has_chart(asked: Asked) -> bool:
+    """Whether there are no more GPUs than a figure tells apart."""
+    return len(asked.cards) <= MOST_GPUS
+
+
+def _overlaid(asked: Asked) -> bool:
+    """Whether GPUs share a panel."""
+    return len(asked.cards) > 1 and asked.view.layout == "overlay"
+
+
+def _measured_roofs(asked: Asked, roofs: Sequence[Roof]) -> Iterator[str]:
+    """Which of the measured roofs make a ridge, and which are drawn."""
+    measured = [(roof.gpu, roof.dtype, roof.level) for roof in roofs if roof.kind == "measured"]
+    drawn = _has_chart(asked) and not _overlaid(asked)
+    if len(set(measured)) < len(measured):
+        yield HIGHEST.format(" and is drawn" if drawn else "")
+    if measured and _has_chart(asked) and not drawn:
+        yield ROOFS_OVERLAID
+
+
 def _without_level(asked: Asked, ridges: list[dict[str, Any]]) -> Iterator[str]:
     """What is to be said of levels that a GPU has no bandwidth of."""
     has = {(ridge["gpu"], ridge["level"]) for ridge in ridges}
@@ -178,6 +202,16 @@ def _without_level(asked: Asked, ridges: list[dict[str, Any]]) -> Iterator[str]:
         lacking = [level for level in asked.view.levels if (card.name, level) not in has]
         if lacking:
             yield f"{card.name} has no {' or '.join(lacking)} bandwidth: its roof is left out."
+
+
+def _not_drawn(asked: Asked, trajectories: Sequence[dict[str, Any]], points: Sequence[Point]) -> Iterator[str]:
+    """What is to be said of what the figure leaves out, or that there is none."""
+    if not _has_chart(asked):
+        yield NO_CHART
+        return
+    yield from _unmoved(asked, trajectories)
+    if _estimates_left_out(asked, points):
+        yield NOT_DRAWN
 
 
 def _unmoved(asked: Asked, trajectories: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -194,8 +228,7 @@ def _unmoved(asked: Asked, trajectories: Sequence[dict[str, Any]]) -> Iterator[s
 def _estimates_left_out(asked: Asked, points: Sequence[Point]) -> bool:
     """Whether there are estimates that the figure has no room for."""
     kinds = {point.kind for point in points}
-    overlaid = len(asked.cards) > 1 and asked.view.layout == "overlay"
-    return "estimate" in kinds and (overlaid or "measured" in kinds)
+    return "estimate" in kinds and (_overlaid(asked) or "measured" in kinds)
 
 
 def _points(asked: Asked) -> tuple[list[Point], list[str]]:
@@ -252,7 +285,7 @@ def _with_ticks(item: dict[str, Any], asked: Asked) -> dict[str, Any]:
     """
     own = getattr(asked.works[0], item["axis"])
     named = item["kernel"] == "path" and item["axis"] == asked.view.drawn[0]
-    overlaid = len(asked.cards) > 1 and asked.view.layout == "overlay"
+    overlaid = _overlaid(asked)
     ticked = not overlaid or item["gpu"] == asked.cards[0].name
     path = "naive " if overlaid and item["path"] == "naive" else ""
     name = f"{short_names([card.name for card in asked.cards])[item['gpu']]} " if overlaid else ""

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..errors import InputError
 from ..report import format as fmt
 from ..report.chart import Axis, Chart, Dash, Line, Look, Mark, Marker, Panel, Points, Rows, Shown
 from ..report.chart_data import matches
 from ..report.record import Report
-from .roofline_roofs import Scene, ceilings, ridges, roofs, zones
+from .roofline_roofs import MOST_GPUS, Scene, ceilings, ridges, roofs, zones
 from .roofline_tables import AXIS_NAMES, first_step, is_main, short_names, step_phrase
 
 PATH_LOOKS: Mapping[str, Look] = {"absorbed": Look("blue", "circle"), "naive": Look("orange", "square")}
@@ -22,7 +23,7 @@ AXIS_LOOKS: Mapping[str, tuple[Dash, Marker]] = {
 }
 MEASURED_LOOK = Look("green", "plus")
 CLOUD = 60
-"""Measured points from which on they hide one another, and are drawn faint."""
+"""Measured points of which one more hide one another, and are drawn faint."""
 ABOVE_LOOK = Look("red", "cross")
 MOST_NAMED = 3
 """Measured kernels that the key names."""
@@ -79,10 +80,19 @@ Results = dict[str, Any]
 
 
 def chart(report: Report) -> Chart:
-    """The roofline of a ``roofline`` report: one panel, or one for each GPU where panels were asked for."""
+    """The roofline of a ``roofline`` report: one panel, or one for each GPU where panels were asked for.
+
+    Raises:
+        InputError: more GPUs than colours, or than panels that leave one another room.
+    """
     assert isinstance(report.results, dict)
     results, inputs = report.results, report.inputs
     gpus = tuple(inputs["gpu"])
+    if len(gpus) > MOST_GPUS:
+        raise InputError(
+            f"a figure cannot tell {len(gpus)} GPUs apart",
+            f"at most {MOST_GPUS} of --gpu in one figure; tables and --format json have any number",
+        )
     split = inputs["layout"] == "panels" and len(gpus) > 1
     groups = tuple((gpu,) for gpu in gpus) if split else (gpus,)
     panels = tuple(_panel(Scene(results, inputs, group, len(group) > 1), group[0] if split else "") for group in groups)
@@ -193,7 +203,7 @@ def _measured(scene: Scene) -> Iterator[Mark]:
 
 
 def _is_cloud(scene: Scene, only: tuple[tuple[str, Any], ...]) -> bool:
-    return sum(matches(point, only) for point in scene.results["points"]) >= CLOUD
+    return sum(matches(point, only) for point in scene.results["points"]) > CLOUD
 
 
 def _measured_label(scene: Scene, only: tuple[tuple[str, Any], ...]) -> str:

@@ -40,7 +40,7 @@ def _kernels(results: dict[str, Any], gpus: Sequence[str]) -> Table:
             )
         )
     headers = ("path: kernel", "FLOP", "bytes", "FLOP/B", *_headers(gpus))
-    return Table(headers, tuple(rows), f"{tables.step_phrase(results)}; TFLOP/s at the bound")
+    return Table(headers, tuple(rows), f"{tables.step_phrase(results)}; {tables.rate_of(results)} at the bound")
 
 
 def _followed(results: dict[str, Any], view: View, gpus: Sequence[str], axis: Axis, path: str) -> Table:
@@ -60,7 +60,7 @@ def _followed(results: dict[str, Any], view: View, gpus: Sequence[str], axis: Ax
         for index in range(len(results["trajectories"][places[0]]["points"]))
     )
     name = tables.AXIS_NAMES[axis]
-    caption = f"{path}, {tables.subject_phrase(view)} over {name}; TFLOP/s at the bound"
+    caption = f"{path}, {tables.subject_phrase(view)} over {name}; {tables.rate_of(results)} at the bound"
     return Table((name, "FLOP/B", *_headers(gpus)), rows, caption)
 
 

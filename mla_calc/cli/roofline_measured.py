@@ -38,8 +38,8 @@ class Overlay:
 def overlay_of(path: Path, model_name: str, asked: Asked) -> Overlay:
     """The attention rows of the recording at ``path`` that this roofline has a place for.
 
-    Rows have a place where their cache is the one asked for, the peak of their products is that of one of the dtypes
-    asked for, and the attention is dense.
+    Rows have a place where their cache is the one asked for, their products are of one of the dtypes asked for, and
+    the attention is dense.
 
     Raises:
         InputError: a file that is not understood, rows of a GPU that was not asked for, of another attention
@@ -113,9 +113,8 @@ def _why_left_out(
         return f"of another model than {model.name}"
     if row.cache != layout.name:
         return f"over {row.cache} rows (--dtype {row.cache} draws them)"
-    peaks = {item.gpu.peak_flop_per_s(dtype) for dtype in dtypes if dtype in item.gpu.peak_tflops}
-    if item.gpu.peak_flop_per_s(row.dtype) not in peaks:
-        return f"of {row.dtype} products (--mma-dtype {row.dtype} draws them)"
+    if row.dtype not in dtypes:  # though its peak may be the same: the caption says of which dtypes all is
+        return f"of {row.dtype} products (--mma-dtype {','.join((*dtypes, row.dtype))} draws them)"
     return None
 
 

@@ -15,7 +15,7 @@ from ..costs.trajectories import FOLLOWED
 from ..errors import InputError, nearest, shown
 from ..hardware.gpu import DTYPES, GPU
 from . import complete
-from .request import Axes
+from .request import Axes, parts
 
 LAYOUTS = ("overlay", "panels")
 PATHS = ("absorbed", "naive", "both")
@@ -136,15 +136,26 @@ def entries(text: str, names: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 def cards_of(gpu: str | None) -> tuple[GPU, ...]:
-    """The GPUs asked for, each once. Raises InputError for none, or an unknown one."""
+    """The GPUs asked for, each once.
+
+    Raises:
+        InputError: none, an unknown one, or two that differ and have one name, which would hide one another.
+    """
     if gpu is None or not gpu.strip():
         raise InputError(
             "a roofline needs a GPU: --gpu h100, or several as h100,h200,b200", "`mla-calc presets list` has the names"
         )
     from ..hardware.load import load_gpu
 
-    found = [load_gpu(name.strip()) for name in gpu.split(",")]
-    return tuple({card.name: card for card in found}.values())
+    found: dict[str, GPU] = {}
+    for asked in parts(gpu):
+        card = load_gpu(asked)
+        if found.setdefault(card.name, card) != card:
+            raise InputError(
+                f"--gpu {shown(gpu)}: two different GPUs have the name {shown(card.name)}",
+                "give the one in your YAML file a `name` of its own",
+            )
+    return tuple(found.values())
 
 
 def dtypes_of(text: str, cards: Iterable[GPU]) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:

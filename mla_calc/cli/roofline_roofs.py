@@ -12,6 +12,8 @@ from .roofline_tables import is_main, short_names
 
 COLOURS: tuple[Colour, ...] = ("blue", "orange", "green", "pink", "sky", "soft")
 """Of several GPUs in one panel."""
+MOST_GPUS = len(COLOURS)
+"""GPUs that one figure tells apart; in panels of their own, more would be lower than the texts of one need."""
 DTYPE_COLOURS: tuple[Colour, ...] = ("ink", "green", "pink", "red", "orange")
 """Of the roofs of one GPU; that of a level is told by its slope too."""
 LEVEL_COLOURS: dict[str, Colour] = {"link": "sky", "pcie": "soft"}
@@ -34,7 +36,7 @@ class Scene:
         """``look`` in the GPU's colour where several share the panel."""
         if not self.together:
             return look
-        return replace(look, colour=COLOURS[self.gpus.index(gpu) % len(COLOURS)])
+        return replace(look, colour=COLOURS[self.gpus.index(gpu)])
 
     @property
     def panels(self) -> bool:

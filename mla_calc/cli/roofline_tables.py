@@ -14,6 +14,8 @@ from .roofline_options import View
 AXIS_NAMES: dict[Axis, str] = {"tp": "TP", "batch": "batch", "context": "context", "queries": "queries"}
 MOST_ABOVE = 5
 """Points above a roof that the table lists; the JSON has all."""
+NOWHERE = "none"
+"""What stands for the values at which the ridge is reached where it never is."""
 STEP = ("tp", "batch", "queries", "context")
 
 Row = tuple[str | Cell, ...]
@@ -65,7 +67,13 @@ def _ridge_table(results: Results, view: View, one: bool) -> Table:
                 Cell(at + "ridge_flop_per_byte", "number"),
             )
         )
-    return Table(("roofs, dense", "TFLOP/s", "TB/s", "ridge FLOP/B"), tuple(rows))
+    rates = fmt.rate_unit(*(ridge["dtype"] for ridge in results["ridges"]))
+    return Table(("roofs, dense", rates, "TB/s", "ridge FLOP/B"), tuple(rows))
+
+
+def rate_of(results: Results) -> str:
+    """What the kernels' rates are in: those of products of the first dtype."""
+    return fmt.rate_unit(results["ridge_heads_times_queries"][0]["dtype"])
 
 
 def first_step(results: Results) -> dict[str, Any]:
@@ -77,10 +85,8 @@ def first_step(results: Results) -> dict[str, Any]:
 def step_phrase(results: Results) -> str:
     """``1 request, 1 query over 4,096 keys, TP 1``."""
     step = first_step(results)
-    requests = fmt.counted(step["batch"], "request")
-    return (
-        f"{requests}, {fmt.counted(step['queries'], 'query', 'queries')} over {step['context']:,} keys, TP {step['tp']}"
-    )
+    requests, queries = fmt.counted(step["batch"], "request"), fmt.counted(step["queries"], "query", "queries")
+    return f"{requests}, {queries} over {fmt.counted(step['context'], 'key')}, TP {step['tp']}"
 
 
 def indices(results: Results, gpu: str, kind: str) -> Iterator[int]:
@@ -106,7 +112,7 @@ def _kernel_tables(results: Results, gpu: str) -> list[Table]:
                 Cell(at + "binds", "text"),
             )
         )
-    headers = ("path: kernel", "FLOP", "bytes", "FLOP/B", "TFLOP/s", "of peak", "binds")
+    headers = ("path: kernel", "FLOP", "bytes", "FLOP/B", rate_of(results), "of peak", "binds")
     tables = [Table(headers, tuple(bounds), f"{step_phrase(results)}; at the bound")]
     estimates: list[Row] = []
     for index in indices(results, gpu, "estimate"):
@@ -121,7 +127,7 @@ def _kernel_tables(results: Results, gpu: str) -> list[Table]:
             )
         )
     if estimates:
-        timed = ("path: kernel", "bound", "estimate", "TFLOP/s", "of roof")
+        timed = ("path: kernel", "bound", "estimate", rate_of(results), "of roof")
         tables.append(Table(timed, tuple(estimates), "by estimate"))
     return tables
 
@@ -148,7 +154,7 @@ def _followed(results: Results, view: View, gpu: str, axis: Axis) -> Table:
         rows.append(tuple(cells))
     headers = (
         AXIS_NAMES[axis],
-        *(name for _, item in found for name in (f"{item['path']} FLOP/B", "TFLOP/s", "binds")),
+        *(name for _, item in found for name in (f"{item['path']} FLOP/B", rate_of(results), "binds")),
     )
     return Table(headers, tuple(rows), f"{subject_phrase(view)} over {AXIS_NAMES[axis]}")
 
@@ -204,8 +210,8 @@ def _above(results: Results) -> list[Table]:
     return [Table(headers, tuple(rows), caption)]
 
 
-def sentence_of(results: Results) -> str:
-    """The ridge, what binds attention of the first step, and where heads times queries reach the ridge."""
+def sentence_of(results: Results, view: View) -> str:
+    """The ridge, what binds attention of the first step, and where attention of the paths shown reaches the ridge."""
     first = results["ridge_heads_times_queries"][0]
     gpu, dtype = first["gpu"], first["dtype"]
     ridge = next(item for item in results["ridges"] if is_main(item, gpu, dtype))
@@ -213,7 +219,9 @@ def sentence_of(results: Results) -> str:
     text = f"The ridge{' of ' + gpu if many else ''} lies at {fmt.number(ridge['ridge_flop_per_byte'])} FLOP/B"
     places = [results["points"][index] for index in indices(results, gpu, "bound")]
     attention = [point for point in places if point["kernel"] == "attention"]
-    return f"{text}: {_binding(attention)}.{_products(results['ridge_heads_times_queries'])}"
+    # heads times queries are the absorbed path's: naively each head has keys and values of its own, and they cancel
+    reached = _products(results) if "absorbed" in view.paths else _naive_queries(results)
+    return f"{text}: {_binding(attention)}.{reached}"
 
 
 def _binding(points: Sequence[dict[str, Any]]) -> str:
@@ -230,20 +238,57 @@ def is_main(ridge: dict[str, Any], gpu: str, dtype: str) -> bool:
     return (ridge["gpu"], ridge["dtype"], ridge["level"], ridge["kind"]) == wanted
 
 
-def _products(found: Sequence[dict[str, Any]]) -> str:
-    """Heads times queries of each GPU."""
-    each = {item["gpu"]: text for item in found if (text := _product(item))}
+def _products(results: Results) -> str:
+    """Heads times queries at which absorbed attention reaches the ridge of each GPU."""
+    found = results["ridge_heads_times_queries"]
+    over = _over(results)
+    each = {item["gpu"]: text for item in found if (text := _product(item, over))}
     if not each:
         return ""
     if len(found) == 1:
-        return f" It is reached at heads x queries = {each[found[0]['gpu']]}."
-    names = short_names([item["gpu"] for item in found])
-    return f" Heads x queries that reach it: {'; '.join(f'{names[gpu]} {text}' for gpu, text in each.items())}."
+        return f" Absorbed attention reaches it at heads x queries = {each[found[0]['gpu']]}."
+    return f" Heads x queries at which absorbed attention reaches it: {_by_gpu(results, each)}."
 
 
-def _product(item: dict[str, Any]) -> str:
+def _over(results: Results) -> str:
+    """``over 4,096 keys``, of the first grid point."""
+    return f"over {fmt.counted(first_step(results)['context'], 'key')}"
+
+
+def _product(item: dict[str, Any], over: str) -> str:
+    """``156.4 by context alone, 168.5 with query and output bytes``; empty where neither is known."""
     context, whole = item["by_context"], item["with_query_and_output"]
     parts = [f"{context:.1f} by context alone"] if context else []
     if whole:
         parts.append(f"{whole:.1f} with query and output bytes")
+    elif context:
+        parts.append(f"with query and output bytes at no number of queries {over}")
     return ", ".join(parts)
+
+
+def _naive_queries(results: Results) -> str:
+    """How many queries take naive attention to the ridge of each GPU; nothing where queries were not followed."""
+    wanted = ("queries", "naive", "attention")
+    found = [item for item in results["trajectories"] if (item["axis"], item["path"], item["kernel"]) == wanted]
+    each = {item["gpu"]: text for item in found if (text := _crossed(item))}
+    if not each:
+        return ""
+    over = _over(results)
+    if len(_gpus(results)) == 1:
+        at = each[found[0]["gpu"]]
+        queries = "no number of queries" if at == NOWHERE else f"{at} {'query' if at == '1' else 'queries'}"
+        return f" Naive attention reaches it at {queries} {over}."
+    return f" Queries {over} at which naive attention reaches it: {_by_gpu(results, each)}."
+
+
+def _crossed(item: dict[str, Any]) -> str:
+    """The values at which a trajectory crosses the ridge; empty where none was solved, or compute binds all along."""
+    if item["ridge_crossings"]:
+        return " and ".join(map(fmt.number, item["ridge_crossings"]))
+    return NOWHERE if item["ridge_crossing_note"].startswith("memory binds") else ""
+
+
+def _by_gpu(results: Results, each: dict[str, str]) -> str:
+    """``H100 332.8; H200 223.4``: a text for each GPU that has one."""
+    names = short_names(_gpus(results))
+    return "; ".join(f"{names[gpu]} {text}" for gpu, text in each.items())

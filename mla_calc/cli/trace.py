@@ -82,7 +82,7 @@ def _table(cost: TraceCost) -> Table:
         rows.append((step.name, Cell(at + "shape", "text"), *figures, "; ".join(step.splits)))
     rows.append(("one layer", "", Cell("layer_flop", "flop"), Cell("layer_bytes", "decimal"), ""))
     tokens = fmt.counted(cost.batch * cost.queries, "token")
-    caption = f"{tokens} over {cost.context:,} keys, TP {cost.tp}; per rank"
+    caption = f"{tokens} over {fmt.counted(cost.context, 'key')}, TP {cost.tp}; per rank"
     return Table(("step", "output", "FLOP", "bytes", "as"), tuple(rows), caption)
 
 

@@ -67,7 +67,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The values of an axis, rising, at which the ridge is crossed; ``note`` says what binds where."""
+    """The values of an axis, rising, at which the ridge is crossed; ``note`` says what binds where.
+
+    At each the intensity is the ridge's; or it is the first whole number beyond a jump over the ridge, as counts of
+    sparse attention have one, and the note says so.
+    """
 
     values: tuple[Fraction, ...]
     note: str
@@ -105,8 +109,8 @@ def _cuts(subject: Subject, axis: Axis) -> set[int]:
 
 
 def ridge_crossing(subject: Subject, axis: Axis) -> Crossing:
-    """Where the intensity is the ridge's, over all that the axis may be: any TP up to the heads, any context or batch
-    from what the step needs on, queries up to the context."""
+    """Where the intensity reaches the ridge or jumps over it, over all that the axis may be: any TP up to the heads,
+    any context or batch from what the step needs on, queries up to the context."""
     try:
         pieces = stretches(subject, axis)
     except NotPolynomialError:
@@ -128,7 +132,7 @@ def ridge_crossing(subject: Subject, axis: Axis) -> Crossing:
     if len(values) == 1 and values[0] == first and at_start == "compute":
         beyond = BINDS[subject.difference(axis, 1 if axis == "tp" else first + 1) >= 0] if last != first else at_start
         return Crossing(values, f"on the ridge at {values[0]}, {beyond} binds above")
-    return Crossing(values, _sides(values, at_start))
+    return Crossing(values, _sides(values, at_start) + _jumps(subject, axis, values))
 
 
 def _within(x: Fraction, piece: Stretch) -> bool:
@@ -154,6 +158,16 @@ def _sides(values: Sequence[Fraction], at_start: str) -> str:
     names = [at_start, other]
     ends = ", ".join(f"{names[(at + 1) % 2]} from {float(value):,.4g}" for at, value in enumerate(values))
     return f"{at_start} binds below, {ends}"
+
+
+def _jumps(subject: Subject, axis: Axis, values: Sequence[Fraction]) -> str:
+    """What is to be said of values that are beyond the ridge, not on it; counts by TP are one stretch, and have none.
+
+    A root that is whole is on it exactly: roots that are cut off are those of no square, and have decimals.
+    """
+    whole = [int(value) for value in values if value.denominator == 1 and axis != "tp"]
+    beyond = [f"{value:,}" for value in whole if subject.difference(axis, value)]
+    return f"; at {' and '.join(beyond)} the intensity jumps over the ridge" if beyond else ""
 
 
 def _without(subject: Subject, axis: Axis, name: str, pieces: Sequence[Stretch]) -> str:

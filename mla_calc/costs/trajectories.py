@@ -55,7 +55,7 @@ class Vertex:
 class Place:
     """A place on the way: a vertex, or a crossing of the ridge between two of them, whose counts are no whole ones.
 
-    ``at_ridge`` holds of a vertex too whose value is a crossing's.
+    ``at_ridge`` holds of a vertex too whose value is a crossing's, be it the first beyond a jump over the ridge.
     """
 
     value: float
@@ -79,7 +79,8 @@ class Trajectory:
     """``attention``, or ``path``: all kernels of the path together."""
     ridge_flop_per_byte: float
     ridge_crossing: float | None
-    """The smallest real value of the axis at which the intensity is the ridge's; ``None``: at none."""
+    """The smallest real value of the axis at which the intensity is the ridge's, or the first whole one beyond a jump
+    over it, which the note tells; ``None``: at none."""
     ridge_crossings: tuple[float, ...]
     ridge_crossing_note: str
     """What binds on either side, or all along."""

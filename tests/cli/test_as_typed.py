@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from mla_calc.cli.as_typed import take_as_typed
+from mla_calc.errors import InputError
 
 got: dict[str, Any] = {}
 app = typer.Typer()
@@ -54,6 +55,31 @@ def test_what_typer_refuses_is_refused(line: str) -> None:
             taken.main(args=line.split(), standalone_mode=False)
         messages.append(str(error.value))
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("--model x --model y", "--model is given twice"),
+        ("--model x --tp 1 --tp=1 --tp 2", "--tp is given 3 times"),
+        ("--model x --output a --output b", "--output is given twice"),
+        ("--model x --explain --explain", "--explain is given twice"),
+        ("--model x --vs a --vs a", None),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(line: str, refused: str | None) -> None:
+    taken = take_as_typed(typer.main.get_command(app))
+    if refused is None:
+        taken.main(args=line.split(), standalone_mode=False)
+        assert got["vs"] == ["a", "a"]
+        return
+    with pytest.raises(InputError, match=refused):
+        taken.main(args=line.split(), standalone_mode=False)
+
+
+def test_completion_takes_a_line_as_it_is() -> None:
+    taken = take_as_typed(typer.main.get_command(app))
+    taken.make_context("command", ["--model", "x", "--tp", "1", "--tp", "2"], resilient_parsing=True)
 
 
 def test_a_command_line_of_text_loads_no_pydantic() -> None:

@@ -121,7 +121,9 @@ def test_gpus_needed_is_the_inverse(cli: Any) -> None:
         ("--gpu h200 --gpus 4097", "4,096"),
         ("--gpu h200 --gpus 8 --ep 3", "EP 3"),
         ("--gpu h200 --reserve 10", "--reserve"),
-        ("--gpu h200 --reserve 110%", "100%"),
+        ("--gpu h200 --reserve 110%", "at most 100%"),
+        ("--gpu h200 --reserve 99999999999%", "at most 100%"),
+        ("--gpu h200 --reserve 100.0001%", "at most 100%"),
         ("--gpu h200 --reserve x%", "10%"),
         ("--gpu h200 --reserve %", "10%"),
         ("--gpu h200 --reserve 0", "a share such as 10% or a size such as 8GiB"),
@@ -301,6 +303,12 @@ def test_copies_of_rows_and_keys_are_told_apart(cli: Any) -> None:
 )
 def test_notes(options: str, note: str, there: bool, cli: Any) -> None:
     assert (note in said(cli, options)[1]) == there
+
+
+@pytest.mark.parametrize(("batch", "said_so"), [(4, False), (5, True)])
+def test_that_the_step_asked_for_does_not_fit_is_in_the_sentence(batch: int, said_so: bool, cli: Any) -> None:
+    sentence = said(cli, f"--model dsv3 --gpu h200 --tp 8 -b {batch}")[0]  # test_notes: 4 requests fit
+    assert ("The step asked for, of 5 requests, does not fit." in sentence) == said_so
 
 
 def test_a_model_of_unknown_length_where_no_workspace_hangs_on_it(cli: Any) -> None:

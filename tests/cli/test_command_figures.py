@@ -329,6 +329,8 @@ def test_what_does_not_fit_is_said_and_has_no_empty_panel(more: str, cli: Run, m
     assert len(chart.panels) == 1
     assert chart.title == "Nothing fits on 8 x NVIDIA H100 SXM5 80GB: DeepSeek-V3"
     assert f"{(parts - 81089 * 2**20) / 2**30:.1f} GiB are missing on each" in chart.caption
+    # of one layout where there are many, which lack more or less
+    assert (f"with {best['name']}, " in chart.caption) == bool(more)
     assert "nothing fits" in chart.panels[0].title  # a terminal shows no caption
     assert {record["label"].split(" (")[1] for record in results["best"]} == {"does not fit)"}
     last = chart.caption.split("  ·  ")[-1]
@@ -439,10 +441,10 @@ def test_a_boundary_whose_neighbours_are_nowhere_has_a_marker(cli: Run, monkeypa
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("", "measured and estimated: naive as an engine runs it"),
+        ("", "measured and estimated: first crossing, naive as an engine runs it"),
         ("--context 128k", ""),
         ("--tp 128 --batch 4096 --context 1k:128k:x2", ""),
-        ("--tp 1,16", "measured and estimated: naive as an engine runs it"),
+        ("--tp 1,16", "measured and estimated: first crossing, naive as an engine runs it"),
     ],
 )
 def test_a_caption_speaks_of_what_is_drawn(more: str, told: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,6 +474,23 @@ def test_thresholds_name_their_engine_once(cli: Run, monkeypatch: pytest.MonkeyP
     rules = marks(chart, Rule)
     assert [rule.label for rule in rules if rule.label] == ["vLLM 0.29.0, vLLM 0.33.0 absorb up to"]
     assert [rule.text for rule in rules] == ["{}: FLASH_ATTN_MLA", "{}: FLASHMLA", "{}: TRITON_MLA"]
+
+
+@pytest.mark.parametrize(
+    ("line", "lacking"),
+    [
+        ("--engine vllm@0.26,vllm@0.29,vllm", "vLLM 0.26.0"),
+        ("--engine vllm@0.26", "vLLM 0.26.0"),
+        ("--gpu mi300x", "SGLang 0.5.23"),
+        ("--gpu mi300x --engine sglang,vllm@0.26", "SGLang 0.5.23 or vLLM 0.26.0"),
+        ("--gpu h100", None),
+    ],
+)
+def test_an_engine_without_thresholds_is_told(line: str, lacking: str | None, cli: Run) -> None:
+    """vLLM 0.26's were not read, and SGLang's are of NVIDIA GPUs: presets/engines."""
+    document = json.loads(cli(f"crossover --model dsv3 {line} --format json").out)
+    notes = [note for note in document["notes"] if note.startswith("No threshold of")]
+    assert notes == ([f"No threshold of {lacking} was read for this model and GPU."] if lacking else [])
 
 
 def test_releases_that_differ_stay_apart(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

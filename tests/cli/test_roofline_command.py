@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,16 @@ import pytest
 from mla_calc.cli.roofline import answer
 from mla_calc.cli.roofline_figure import chart
 from mla_calc.cli.roofline_options import LAYOUTS, Follow, Gpus, Layout, Levels, MmaDtypes, Over, WhichPath
+from mla_calc.data import presets_root
 from mla_calc.report import format as fmt
 from mla_calc.report.chart import Line, Mark, Points, Roof, Rule, Zones
 from mla_calc.report.chart_data import drawn, limits, number_at
 from mla_calc.report.record import Report, lookup
 from tests.cli.test_startup import HEAVY, modules_after
 
-RUN = Path(__file__).parents[2] / "docs/measurements/h200/run.json"
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / "docs/measurements/h200/run.json"
+PRESETS = ROOT / "presets/gpus"
 AXES = ("tp", "batch", "context", "queries")
 
 
@@ -123,6 +127,48 @@ def test_several_gpus_and_dtypes() -> None:
     assert {item["dtype"] for item in found["points"]} == {"bf16"}
 
 
+def renamed(path: Path, **fields: str) -> Path:
+    """The H100's preset with other values of some fields, as a file of a reader's own."""
+    text = (PRESETS / "h100-sxm5-80gb.yaml").read_text()
+    for name, value in fields.items():
+        text, count = re.subn(rf"^( *{name}:).*$", rf"\1 {value}", text, count=1, flags=re.MULTILINE)
+        assert count == 1
+    path.write_text(text)
+    return path
+
+
+def is_main(ridge: dict[str, Any]) -> bool:
+    return (ridge["kind"], ridge["level"]) == ("datasheet", "memory")
+
+
+def test_two_gpus_of_one_name_are_refused(cli: Any, tmp_path: Path) -> None:
+    mine = renamed(tmp_path / "mine.yaml", bf16="500")
+    line = f"roofline --model dsv3 --gpu h100,{mine}"
+    refused(cli(line), "two different GPUs have the name 'NVIDIA H100 SXM5 80GB'", "`name`")
+    renamed(mine, bf16="500", name="Mine")
+    found = cli(f"{line} -f json").results
+    assert [item["flop_per_s"] / 1e12 for item in found["ridges"] if is_main(item)] == [989.4, 500]
+    again = cli(f"roofline --model dsv3 --gpu h100,{renamed(mine)} -f json").results["ridges"]
+    assert sum(map(is_main, again)) == 1  # the same GPU
+
+
+SEVEN = "h100,h100-pcie,h100-nvl,h20,h200,h800,b200"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_more_gpus_than_a_figure_tells_apart(layout: str, cli: Any, tmp_path: Path) -> None:
+    line = f"roofline --model dsv3 --gpu {SEVEN} --layout {layout}"
+    refused(cli(f"{line} -o {tmp_path / 'a.svg'}"), "cannot tell 7 GPUs apart", "at most 6 of --gpu")
+    assert not list(tmp_path.iterdir())
+    text = cli(line).out
+    assert "under the roofline of" not in text
+    (note,) = [note for note in answer("dsv3", gpu=SEVEN, layout=layout).notes if "chart" in note or "drawn" in note]
+    assert note == "No chart: one tells at most 6 GPUs apart."
+    assert len(cli(f"{line} -f json").results["ridge_heads_times_queries"]) == 7
+    six = marks(answer("dsv3", gpu=SEVEN.rpartition(",")[0]))
+    assert len({mark.look.colour for mark in six if isinstance(mark, Roof)}) == 6
+
+
 def test_the_rows_of_the_csv_are_the_points(cli: Any) -> None:
     line = "roofline --model dsv3 --gpu h100 --tp 1,2"
     rows = list(csv.DictReader(io.StringIO(cli(f"{line} -f csv").out)))
@@ -142,6 +188,74 @@ def test_sparse_attention(cli: Any) -> None:
 def test_one_path(cli: Any) -> None:
     found = cli("roofline --model dsv3 --gpu h100 --path naive -f json").results
     assert {item["path"] for item in found["points"] + found["trajectories"]} == {"naive"}
+
+
+# --- the sentence
+
+
+def products(heads: int, queries: float, context: int) -> tuple[float, float]:
+    """FLOP and bytes of absorbed causal attention over rows of 576 bf16 values, by docs/cost-model.md, section 5."""
+    pairs = queries * context - queries * (queries - 1) / 2
+    return pairs * heads * 2 * 1088, context * 1152 + queries * heads * 1088 * 2
+
+
+def naive_queries(ridge: float, context: int) -> float:
+    """The queries, in tenths, from which naive attention is beyond the ridge: 2 FLOP a value of a pair of 320, 2 B a
+    value of S + Q rows of as many, and as many heads in both."""
+    tenths = range(1, 10 * context)
+    return next(
+        at / 10 for at in tenths if at / 10 * context - at / 10 * (at / 10 - 1) / 2 >= ridge * (context + at / 10)
+    )
+
+
+def test_the_sentence_is_of_the_paths_that_are_shown() -> None:
+    both, absorbed, naive = (answer("dsv3", gpu="h100", path=path).sentence for path in ("both", "absorbed", "naive"))
+    by_context = "Absorbed attention reaches it at heads x queries = 156.4 by context alone"  # docs/intensity.md
+    assert by_context in both
+    assert by_context in absorbed
+    assert "naive" not in absorbed
+    assert "absorbed" not in naive.lower()
+    assert "heads" not in naive
+    (found,) = re.findall(r"reaches it at ([\d.]+) queries over 4,096 keys", naive)
+    assert float(found) == pytest.approx(naive_queries(989.4 / 3.35, 4096), abs=0.1)
+    assert answer("dsv3", gpu="h100", path="naive", tp="8").sentence == naive  # the heads cancel
+
+
+def test_the_sentence_of_several_gpus_is_of_the_paths_that_are_shown() -> None:
+    absorbed, naive = (answer("dsv3", gpu="h100,h20", path=path).sentence for path in ("absorbed", "naive"))
+    assert "at which absorbed attention reaches it: H100 156.4 by context alone" in absorbed
+    assert "156.4" not in naive
+    for name, ridge in (("H100", 989.4 / 3.35), ("H20", 148 / 4)):
+        (found,) = re.findall(rf"reaches it:.* {name} ([\d.]*\d)", naive)
+        assert float(found) == pytest.approx(naive_queries(ridge, 4096), abs=0.1)
+
+
+def test_a_sentence_without_queries_followed_says_nothing_of_them() -> None:
+    assert answer("dsv3", gpu="h100", path="naive", over="tp").sentence.endswith("naive at 0.9998.")
+
+
+def test_a_ridge_that_no_number_of_queries_reaches_is_told() -> None:
+    found = answer("dsv3", gpu="h100", context="200")
+    ridge = 989.4 / 3.35
+    assert all(flop / moved < ridge for flop, moved in (products(128, queries, 200) for queries in range(1, 201)))
+    assert found.sentence.endswith(
+        "156.4 by context alone, with query and output bytes at no number of queries over 200 keys."
+    )
+    naive = answer("dsv3", gpu="h100", context="200", path="naive").sentence
+    assert naive.endswith("Naive attention reaches it at no number of queries over 200 keys.")
+
+
+def test_a_jump_over_the_ridge_is_told(cli: Any) -> None:
+    line = "roofline --model dsv3.2 --gpu h100 --sparse -q 300 --over context --follow path --path naive -f json"
+    (at,) = (item for item in cli(f"{line} -s 2047,2048,2049,2050").results["trajectories"] if item["kernel"] == "path")
+    ridge = 989.4 / 3.35
+    below, last, first, beyond = (point["intensity_flop_per_byte"] for point in at["points"])
+    assert below < last < ridge < first < beyond
+    assert first - last > 100 * (last - below)  # DSA begins past its top 2,048
+    assert at["ridge_crossings"] == [2049]
+    assert "at 2,049 the intensity jumps over the ridge" in at["ridge_crossing_note"]
+    dense = answer("dsv3", gpu="h100", queries="1,2", follow="path")
+    assert not any("jump" in item["ridge_crossing_note"] for item in results_of(dense)["trajectories"])
 
 
 # --- what a person sees
@@ -324,7 +438,7 @@ def test_a_point_above_the_roof_is_flagged_with_its_cause(row: str, cause: str |
 def test_the_committed_run() -> None:
     report = answer("dsv3", gpu="h200", measured=RUN)
     rows = json.loads(RUN.read_text())["rows"]
-    mine = [row for row in rows if row["scope"] == "attention" and row["cache"] == "bf16"]
+    mine = [row for row in rows if (row["scope"], row["cache"], row["dtype"]) == ("attention", "bf16", "bf16")]
     points = [item for item in results_of(report)["points"] if item["kind"] == "measured"]
     assert [(item["implementation"], item["heads"], item["context"]) for item in points] == [
         (row["kernel"], row["heads"], row["context"]) for row in mine
@@ -333,6 +447,10 @@ def test_the_committed_run() -> None:
         assert point["flop_per_s"] == pytest.approx(point["flop"] / row["time_us"] * 1e6, rel=1e-12)
     assert not any(point["above_roof"] for point in points)
     assert any("of whole paths" in note for note in report.notes)
+    others = sum((row["scope"], row["cache"], row["dtype"]) == ("attention", "bf16", "fp16") for row in rows)
+    left_out = f"Left out: {others:,} measured rows of fp16 products (--mma-dtype bf16,fp16 draws them)."
+    assert others
+    assert left_out in report.notes  # an H200's peaks are the same for both
     own = [item for item in results_of(report)["roofs"] if str(item["source"]).startswith("run ")]
     assert {item["dtype"] for item in own} == {"bf16", None}
 
@@ -462,3 +580,17 @@ def test_completion() -> None:
     assert offered(Layout, "") == list(LAYOUTS)
     assert offered(WhichPath, "n") == ["naive"]
     assert offered(Follow, "p") == ["path"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "line"),
+    [
+        ("gpus", "h100-sxm5-80gb", "roofline --model dsv3 -f json --gpu"),
+        ("models", "llama3-70b", "cache --model dsv3 -f json --vs"),
+    ],
+)
+def test_a_file_whose_path_has_commas_is_one(kind: str, name: str, line: str, cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "lab,rack 2" / f"{name}.yaml"
+    path.parent.mkdir()
+    path.write_bytes((presets_root() / kind / f"{name}.yaml").read_bytes())
+    assert cli(line, str(path)).results == cli(line, name).results

@@ -230,6 +230,16 @@ def test_an_overlay_says_whose_everything_is() -> None:
     assert not [place for item in alone for place in item["course"] if "naive" in place["label"]]
 
 
+@pytest.mark.parametrize("options", [{"gpu": "h100,h200"}, {"gpu": "h100,h200", "layout": "panels"}, {"gpu": "h100"}])
+def test_measured_roofs_are_drawn_or_their_absence_is_told(options: dict[str, Any]) -> None:
+    report = report_of(**options)
+    dashed = [mark for mark in marks(report) if isinstance(mark, Roof) and mark.look.dash == "dashed"]
+    told = [note for note in report.notes if "datasheets' roofs alone are drawn" in note]
+    assert bool(dashed) != bool(told)
+    assert any("and is drawn" in note for note in report.notes) == bool(dashed)
+    assert [item for item in results_of(report)["roofs"] if item["kind"] == "measured"]
+
+
 def test_panels_share_their_key_and_the_caption_has_the_numbers() -> None:
     report = report_of(gpu="h100,h200,b200", layout="panels")
     drawn_chart = chart(report)
@@ -298,6 +308,17 @@ def test_numbers_of_intensity_are_off_the_ridge_and_every_line_has_its_ends(size
             assert all(lookup(row, mark.text) for row in drawn(report.results, mark))
 
 
+def test_the_caption_of_intensity_names_the_other_dtype() -> None:
+    """fp8_ds_mla is a row of a latent: GQA has none, and is priced in bf16."""
+    report = intensity.answer("dsv3", dtype="fp8_ds_mla", vs=["llama3-70b", "kimi-k2"])
+    parts = intensity_figure.chart(report).caption.split("  ·  ")
+    assert parts[0].endswith("fp8_ds_mla")
+    assert "Llama-3-70B in bf16" in parts
+    assert not [part for part in parts if "Kimi" in part]
+    same = intensity.answer("dsv3", vs=["llama3-70b"])
+    assert "Llama" not in intensity_figure.chart(same).caption
+
+
 # --- what is read beside kernels and measured points
 
 
@@ -312,7 +333,7 @@ def test_attention_of_both_paths_and_up_proj_are_named(case: str, size: str) -> 
         assert "up_proj" in names
 
 
-@pytest.mark.parametrize(("count", "faint"), [(1, False), (30, False), (1000, True)])
+@pytest.mark.parametrize(("count", "faint"), [(1, False), (60, False), (61, True), (1000, True)])
 def test_few_measured_points_are_drawn_at_full_strength(count: int, faint: bool, tmp_path: Path) -> None:
     rows = [f"mine,128,1,1,{4096 + at},9" for at in range(count)]
     (tmp_path / "t.csv").write_text("\n".join(["kernel,heads,batch,queries,context,time_us", *rows]) + "\n")

@@ -91,3 +91,24 @@ def test_kernels_beside_one_another_find_places_on_roofs_of_nearly_one_slope() -
         cells, key = parts_of(report_of(gpu="b200", mma_dtype="bf16,fp8,fp4"), 80, height)
         assert "(at " not in key
         assert all(letter in "\n".join(cells) for letter in "ACE")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 16), (80, 24), (200, 50)])
+@pytest.mark.parametrize("case", [{"gpu": "h100", "mma_dtype": "bf16,fp8,int8,fp16,tf32"}, {"gpu": "h100,h200,b200"}])
+def test_no_step_is_named_where_roofs_have_their_names(case: dict[str, Any], width: int, height: int) -> None:
+    cells, _ = parts_of(report_of(**case), width, height)
+    flat = [row for row in cells if re.search("[\u2801-\u28ff]{3}.*[\u2801-\u28ffb\u25b6][0-9]+$", row.rstrip())]
+    assert flat
+    for row in flat:
+        # names of roofs have a blank on either side; crossings, which have decimals here, must be read anywhere
+        assert not re.search("[\u2801-\u28ff](naive )?(Q|TP|S|B) [0-9]+[\u2801-\u28ff]", row)
+    assert ("B200" if "b200" in case["gpu"] else "fp8, int8") in "\n".join(cells)
+
+
+@pytest.mark.parametrize("context", ["400", "600", "4k"])
+def test_the_name_of_a_zone_is_whole_or_left_out(context: str) -> None:
+    report = report_of(gpu="h100", context=context, over="queries", path="absorbed")
+    for width in range(40, 120, 4):
+        text = "\n".join(parts_of(report, width, 24)[0])
+        for word in ("memory", "compute"):
+            assert re.findall(rf"{word}.{{6}}", text) == [f"{word} binds"] * text.count(word)

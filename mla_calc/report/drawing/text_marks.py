@@ -91,7 +91,7 @@ def corners(sheet: Sheet, mark: Roof, scene: Scene) -> list[tuple[float, float]]
 def _roof(sheet: Sheet, mark: Roof, scene: Scene) -> None:
     points = corners(sheet, mark, scene)
     if points:
-        sheet.roof(points, colour_of(mark), mark.look.dash)
+        sheet.roof(points, colour_of(mark), mark.look.dash, named=bool(mark.on_flat))
 
 
 def _digits(sheet: Sheet, scene: Scene, symbols: dict[int, list[str]], flat: bool) -> None:

@@ -73,6 +73,14 @@ class Roofline:
 
     stroke: Stroke
     spots: frozenset[Spot]
+    named: bool = False
+    """Whether its name stands in its flat end, if there is room."""
+
+    @property
+    def flat(self) -> set[Spot]:
+        """The cells of its flat end."""
+        (bend, _), (_, y) = self.stroke.points[-2:]
+        return {(column, row) for column, row in self.spots if column >= round(bend) and row == round(y)}
 
     def side(self, x: float, y: float) -> int:
         """1 for a point above it, -1 below it, 0 on it."""
@@ -116,11 +124,11 @@ class Sheet:
         self.strokes.append(stroke)
         self.inked |= stroke.spots()
 
-    def roof(self, points: Iterable[tuple[float, float]], colour: Colour, dash: Dash) -> None:
-        """Draw a line that no character is moved across."""
+    def roof(self, points: Iterable[tuple[float, float]], colour: Colour, dash: Dash, named: bool = False) -> None:
+        """Draw a line that no character is moved across; ``named``: whether its flat end has its name."""
         self.stroke(points, colour, dash)
         stroke = self.strokes[-1]
-        self.roofs.append(Roofline(stroke, frozenset(stroke.spots(0.25))))
+        self.roofs.append(Roofline(stroke, frozenset(stroke.spots(0.25)), named))
 
     def near(self, x: float, y: float, aside: Sequence[Spot] = NEAR) -> list[Spot]:
         """The cell of a point, and those ``aside`` of it that lie on the same side of every roof as it does.

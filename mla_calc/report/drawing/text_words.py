@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from .. import format as fmt
 from ..chart import Line, Mark, Roof, Rule, Zones
 from ..chart_data import number_at, value
 from .text_marks import colour_of, corners, spots_of
-from .text_sheet import Scene, Sheet, Spot
+from .text_sheet import Scene, Sheet, Spot, cells_of
 
-WORD = re.compile("[- ]")
-"""What ends the first word of a zone's name."""
 ALONG_FLAT = 24
 """Columns from the right end of a roof that its name may begin in."""
 ALONG_SLOPE = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
@@ -54,7 +51,19 @@ def _steps(sheet: Sheet, mark: Line, scene: Scene, must: bool) -> list[str]:
     named = [(fmt.shown(value(record, mark.text), mark.kind), point)
              for record, point in ordered if bool(mark.must and value(record, mark.must)) == must]  # fmt: skip
     return [text for text, point in dict.fromkeys(named)
-            if not sheet.write(text, colour_of(mark), _beside(text, point, must), apart=1) and text]  # fmt: skip
+            if not sheet.write(text, colour_of(mark), _off_flat_ends(sheet, text, point, must), apart=1)
+            and text]  # fmt: skip
+
+
+def _off_flat_ends(sheet: Sheet, text: str, point: tuple[float, float], must: bool) -> list[Spot]:
+    """Where the text of a point may begin: on no flat end that has a roof's name, or it would be read as another's.
+
+    What ``must`` be read stands there where nothing else is left.
+    """
+    flat = {spot for roof in sheet.roofs if roof.named for spot in roof.flat}
+    spots = _beside(text, point, must)
+    clear = [spot for spot in spots if flat.isdisjoint(cells_of(spot, text))]
+    return clear + [spot for spot in spots if must and spot not in clear]
 
 
 def _beside(text: str, point: tuple[float, float], must: bool) -> list[Spot]:
@@ -112,9 +121,10 @@ def _rule_words(sheet: Sheet, mark: Rule, scene: Scene, others: Sequence[Rule]) 
 
 
 def _zones(sheet: Sheet, mark: Zones, x: int) -> None:
-    """The names of both sides; of one that is too long for its side the first word."""
+    """The names of both sides; one that is too long for its side is left out, since a part of it tells something else.
+
+    :meth:`Sheet.write` takes no text that does not fit.
+    """
     rows = (0, 1, sheet.y.cells - 1)
-    below = mark.below if len(mark.below) < x else WORD.split(mark.below)[0]
-    above = mark.above if x + 2 + len(mark.above) <= sheet.x.cells else WORD.split(mark.above)[0]
-    sheet.write(below, "soft", [(x - 1 - len(below), row) for row in rows])
-    sheet.write(above, "soft", [(x + 2, row) for row in rows])
+    sheet.write(mark.below, "soft", [(x - 1 - len(mark.below), row) for row in rows])
+    sheet.write(mark.above, "soft", [(x + 2, row) for row in rows])
