@@ -286,7 +286,7 @@ def _caption(report: Report, points: list[tuple[int, int]], lines: list[Line]) -
     looks = [line.look for line in lines]
     ours = [word for word, look in (("measured", MEASURED), ("estimated", ESTIMATE)) if look in looks]
     if ours:
-        parts.append(f"{' and '.join(ours)}: naive as an engine runs it")
+        parts.append(f"{' and '.join(ours)}: first crossing, naive as an engine runs it")
     if any(_has_bars(report.results, line) for line in lines):
         parts.append("bars: p10 to p90")
     for point in points:

@@ -54,7 +54,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through records in their order.
+    """A line through records: along its x axis, or in their own order where it has a direction.
 
     ``text`` is the key of what stands at each of its points, and ``kind`` that text's format; ``must`` the key of what
     says that a point's text is there whatever is near. ``ends``: only the first and the last point have a text, where

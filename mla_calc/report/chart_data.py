@@ -36,9 +36,20 @@ def value(record: dict[str, Any], key: str) -> Any:
 
 
 def drawn(results: Results, mark: Line | Points | Cells | Bars) -> list[dict[str, Any]]:
-    """The records of a mark that have what it draws: one with a value that is not known has no place."""
+    """The records of a mark that have what it draws: one with a value that is not known has no place.
+
+    Those of a line go along its x axis, in whatever order they were asked for; of a line with a direction they stay in
+    the order of the results, which is its course.
+    """
     keys = (mark.value,) if isinstance(mark, Bars) else (mark.x, mark.y)
-    return [record for record in records(results, mark.rows) if all(value(record, key) is not None for key in keys)]
+    found = [record for record in records(results, mark.rows) if all(value(record, key) is not None for key in keys)]
+    return found if not isinstance(mark, Line) or mark.arrow else _rising(found, mark.x)
+
+
+def _rising(found: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    """Records by their number at ``key``; names, which have no order but their own, stay as they are."""
+    numeric = all(isinstance(value(record, key), int | float) for record in found)
+    return sorted(found, key=lambda record: value(record, key)) if numeric else found
 
 
 def bar_text(record: dict[str, Any], mark: Bars) -> str:

@@ -299,3 +299,92 @@ def test_names_of_rules_stay_beside_the_map(size: str) -> None:
     assert max(extent.y1 for extent in extents) <= frame.y1 + 1
     assert extents[0].y1 <= extents[1].y0 + 1
     assert frame.width > figure.bbox.width / 2
+
+
+def map_with(columns: list[float], *marks: Any) -> Chart:
+    """A map of two rows over contexts; its cells' numbers are as wide as ``2.3x``."""
+    across, up = Axis("x", "log", ticks=tuple(columns)), Axis("y", "log", ticks=(1.0, 2.0))
+    return Chart("Map", "c", (Panel(across, up, (NUMBERED, *marks)),))
+
+
+def rows_of(columns: list[float], ratio: float = 2.3) -> list[dict[str, Any]]:
+    return [{"x": x, "y": y, "ratio": ratio} for x in columns for y in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize("size", ["slide", "column"])
+def test_a_map_of_many_columns_is_not_white(size: str) -> None:
+    """900 columns of one colour from 1 to 900, of which most are narrower than a line between wide ones is."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    columns = [float(at) for at in range(1, 901)]
+    figure: Any = figure_of(map_with(columns), {"cells": rows_of(columns, 3000.0)}, size)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3] / 255
+    frame, (cell, *_) = figure.axes[0].get_window_extent(), figure.axes[0].patches
+    inside = pixels[int(frame.y0) + 2 : int(frame.y1) - 1, int(frame.x0) + 2 : int(frame.x1) - 1]
+    of_cells = (np.abs(inside - cell.get_facecolor()[:3]) < 0.02).all(axis=2)
+    assert of_cells[:, inside.shape[1] * 2 // 3 :].mean() > 0.97  # but for the line between the rows
+    assert of_cells.mean() > 0.8
+    at = int(figure.axes[0].transData.transform((2**0.5, 1))[0])
+    assert (pixels[int(frame.y0) + 30, at - 2 : at + 3].max(axis=0) > 0.8).all()  # the first two columns are parted
+
+
+@pytest.mark.parametrize("size", ["slide", "column"])
+def test_a_narrow_column_takes_no_number_from_wide_ones(size: str) -> None:
+    columns = [16.0, 17.0, 100.0, 1000.0, 10_000.0]
+    figure: Any = figure_of(map_with(columns), {"cells": rows_of(columns)}, size)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    numbers = [text for text in axes.texts if text.get_text() == "2.3x"]
+    middles = [axes.transData.inverted().transform((text.get_window_extent().x0, 0))[0] for text in numbers]
+    assert len(numbers) == 8
+    assert min(middles) > 17
+    assert len({text.get_fontsize() for text in numbers}) == 1
+
+
+def test_a_column_has_all_of_its_numbers_or_none() -> None:
+    """The narrow ones have room for 2x and not for 2.345x: a map of round numbers alone would be misread."""
+    columns = [10 * 1.05**at for at in range(30)]
+    columns += [1e4, 1e5, 1e6]
+    rows = [record | {"ratio": 2.0 if record["y"] == 1 else 2.345} for record in rows_of(columns)]
+    cells = replace(NUMBERED, kind="factor")
+    chart = map_with(columns)
+    chart = replace(chart, panels=(replace(chart.panels[0], marks=(cells,)),))
+    texts = [text.get_text() for text in figure_of(chart, {"cells": rows}).axes[0].texts]
+    assert texts.count("2x") == texts.count("2.345x") == 4  # those from 1e4 on, and the last of the others beside them
+
+
+@pytest.mark.parametrize("size", ["slide", "column"])
+def test_markers_of_a_crowded_line_cover_none(size: str) -> None:
+    """The line goes through all of its points; an arrow's markers tell its course, and stay."""
+    results = {"few": [{"x": 1.0 + at / 50, "y": 1.0 + at / 50} for at in range(500)]}
+    axis = Axis("x", low=0, high=12)
+    line = Line(Rows("few"), "x", "y", "line")
+    figure: Any = figure_of(Chart("t", "c", (Panel(axis, axis, (line, replace(line, arrow=True))),)), results, size)
+    plain, course = figure.axes[0].get_lines()
+    kept = plain.get_markevery()
+    corners = figure.axes[0].transData.transform(plain.get_xydata())
+    least = plain.get_markersize() * figure.dpi / 72
+    assert len(corners) == 500
+    assert 10 < len(kept) < 200
+    assert all(((corners[one] - corners[two]) ** 2).sum() ** 0.5 >= least for one, two in pairwise(kept))
+    assert course.get_markevery() is None
+
+
+def test_columns_that_no_line_parts_have_no_seam() -> None:
+    """A viewer of vectors shows what is below the edges of two cells: it has the colour of one of them."""
+    from matplotlib.collections import PolyCollection
+
+    def under(columns: list[float]) -> list[Any]:
+        figure: Any = figure_of(map_with(columns), {"cells": rows_of(columns)})
+        return [each for each in figure.axes[0].collections if isinstance(each, PolyCollection)]
+
+    assert under([1.0, 2.0, 4.0]) == []
+    columns = [float(at) for at in range(1, 901)]
+    (seams,) = under(columns)
+    spans = sorted((path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in seams.get_paths())
+    assert len(seams.get_paths()) == len(set(spans)) * 2  # in both rows
+    for column in range(200, 900):  # narrower than 2 pixels each
+        assert any(low < (column * (column + 1)) ** 0.5 < high for low, high in spans), column

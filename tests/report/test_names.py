@@ -55,13 +55,32 @@ def test_a_cell_of_markdown_reads_as_it_was(words: str) -> None:
     assert [plain(cell.children[0]) for cell in cells] == ["x" + " ".join(words.split()), "last"]
 
 
+@pytest.mark.parametrize(("before", "kind", "target"), [("!", "image", "src"), ("1. ", "link", "href")])
+@given(MARKUP)
+def test_a_text_in_brackets_is_whole_in_its_link_or_image(before: str, kind: str, target: str, words: str) -> None:
+    tree = SyntaxTreeNode(GITHUB.parse(f"{before}[{inline(words)}](page-roofline.svg)\n"))
+    (found,) = (node for node in tree.walk() if node.type in ("link", "image"))
+    assert (found.type, found.attrs[target]) == (kind, "page-roofline.svg")
+    assert "".join(map(plain, found.children)) == " ".join(words.split())
+
+
 @given(MARKUP)
 def test_no_dollar_begins_a_formula(words: str) -> None:
     assert not re.search(r"(?<!\\)(?:\\\\)*\$", text(words))
 
 
 @pytest.mark.parametrize(
-    "words", ["q_fold", "2 < 3 and 4 > 3", "by_tp[0].name", "heads x queries = 156.4", "a - b", "-", "#4 of 5 & more"]
+    "words",
+    [
+        "q_fold",
+        "2 < 3 and 4 > 3",
+        "by_tp[0].name",
+        "heads x queries = 156.4",
+        "a - b",
+        "-",
+        "#4 of 5 & more",
+        "a [b [c] d]",
+    ],
 )
 def test_what_is_no_markup_stays_as_it_is(words: str) -> None:
     assert inline(words) == words

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from textwrap import fill
 from typing import Any
 
 from ..chart import Bars, Look
 from ..chart_data import MOST_TEXT, bar_text, drawn, value
 from .cells import readable_on
+from .glyphs import folded
 from .sheet import FAINT, POINT_TEXTS, Sheet, tick_text
 from .style import COLOURS, INK, Size
 
@@ -22,6 +22,8 @@ LEAST_HATCHED = 0.03
 """Of a panel's width: a shorter bar that its category alone names is filled, or little of it were left."""
 NAME_CHARACTERS = {"slide": 30, "column": 18}
 """Where the name of a category is broken."""
+NAME_LINES = 3
+"""The most of a category's name."""
 LEAST_PLACES = {"slide": 4.0, "column": 0.0}
 """For how many bars a panel has room at least: fewer would be blocks."""
 MOST_IN_LINE = 3
@@ -98,7 +100,8 @@ def bar_look(look: Look, at: int, size: Size) -> dict[str, Any]:
 def _name(sheet: Sheet, lanes: int) -> None:
     """Categories downwards, long names broken."""
     names = sheet.categories["y"]
-    broken = [fill(tick_text(name, sheet.panel.y.kind), NAME_CHARACTERS[sheet.size.name]) for name in names]
+    texts = [tick_text(name, sheet.panel.y.kind) for name in names]
+    broken = [folded(text, NAME_CHARACTERS[sheet.size.name], NAME_LINES) for text in texts]
     sheet.axes.set_yticks(range(len(names)), labels=broken)
     room = max(0.0, LEAST_PLACES[sheet.size.name] - len(names) * lanes) / lanes / 2
     sheet.axes.set_ylim(len(names) - 0.5 + room, -0.5 - room)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 from math import ceil, log2
@@ -28,6 +29,8 @@ LEAST_TEXT = {"slide": 7.5, "column": 4.6}
 """Points: a number that fits its cell only smaller is left out."""
 FITTING = 0.84
 """Of a cell: what its number may take, and so leave its edges to be seen."""
+EDGE, LEAST_EDGE, MOST_EDGE = 1.2, 0.25, 1 / 12
+"""Points of a slide between two cells; the fewest that are drawn; and the most, of the narrower one."""
 RULE_CHARACTERS = {"slide": 22, "column": 14}
 """Where the name of a rule is broken."""
 INK_LUMINANCE = 0.01
@@ -79,7 +82,7 @@ def known(sheet: Sheet, mark: Cells) -> list[dict[str, Any]]:
 
 
 def draw_cells(sheet: Sheet, mark: Cells, octaves: float) -> None:
-    """A rectangle for each record; those below 1 hatched."""
+    """A rectangle for each record; those below 1 hatched; white lines between rows and columns."""
     from matplotlib.patches import Rectangle
 
     spans: Spans = {"x": _spans(sheet, mark, "x"), "y": _spans(sheet, mark, "y")}
@@ -89,9 +92,7 @@ def draw_cells(sheet: Sheet, mark: Cells, octaves: float) -> None:
         look = cell_look(value(record, mark.value), octaves, sheet.size)
         corner, width, height = (left, low), right - left, high - low
         sheet.axes.add_patch(Rectangle(corner, width, height, zorder=1, gid=sheet.gid(mark), **look))
-        # drawn again for its edge: a hatch has the colour of the edge, and would cross another's
-        edge: dict[str, Any] = {"facecolor": "none", "edgecolor": "white", "linewidth": sheet.size.points(1.2)}
-        sheet.axes.add_patch(Rectangle(corner, width, height, zorder=1.2, **edge))
+    sheet.above += [partial(_part_cells, sheet, spans), partial(_close_seams, sheet, mark, spans, octaves)]
     sheet.axes.grid(False)
     sheet.axes.tick_params(length=0)
     if mark.text:
@@ -109,27 +110,82 @@ def _spans(sheet: Sheet, mark: Cells, direction: Direction) -> dict[Any, tuple[f
     return dict(zip(values, pairwise(ends), strict=True))
 
 
-def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans, octaves: float) -> None:
-    """What stands in the cells, all in one size; nothing where the smallest cell cannot hold it.
+def _part_cells(sheet: Sheet, spans: Spans) -> None:
+    """White lines between rows and between columns.
 
-    A number may stand on a rule, which goes on beside it. It gives way to lines, points and bars: where they leave no
-    place in its cell, it is left out.
+    They are no edges of the rectangles: a hatch has the colour of its rectangle's edge.
     """
-    texts = [fmt.shown(value(record, mark.text), mark.kind) for record in found]
-    boxes = []
-    for record in found:
+    from matplotlib.collections import LineCollection
+
+    for direction in spans:
+        scale = sheet.axes.get_xaxis_transform() if direction == "x" else sheet.axes.get_yaxis_transform()
+        widths = _parting(sheet, direction, spans)
+        ways = [[(at, 0.0), (at, 1.0)] if direction == "x" else [(0.0, at), (1.0, at)] for at in widths]
+        if ways:
+            lines = LineCollection(ways, linewidths=list(widths.values()), colors="white", zorder=1.2, transform=scale)
+            sheet.axes.add_collection(lines, autolim=False)
+
+
+def _parting(sheet: Sheet, direction: Direction, spans: Spans) -> dict[float, float]:
+    """Where columns, or rows, meet, and how wide the line is there in points: the less the narrower they are, or 0."""
+    parts = sorted(spans[direction].values())
+    breadths = [_breadth(sheet, direction, part) / sheet.size.dpi * 72 for part in parts]
+    most = [min(sheet.size.points(EDGE), MOST_EDGE * min(two)) for two in pairwise(breadths)]
+    widths = [width if width >= sheet.size.points(LEAST_EDGE) else 0.0 for width in most]
+    return {at: width for (_, at), width in zip(parts, widths, strict=False)}
+
+
+def _close_seams(sheet: Sheet, mark: Cells, spans: Spans, octaves: float) -> None:
+    """The colour of each column under its seam with the next, where no line parts them.
+
+    A viewer of vectors mixes both edges there with what is below: a map of narrow columns would be pale.
+    """
+    from matplotlib.collections import PolyCollection
+
+    open_at = {at for at, width in _parting(sheet, "x", spans).items() if not width}
+    after = dict(pairwise(sorted(spans["x"].values())))
+    cells = {(spans["x"][value(record, mark.x)], spans["y"][value(record, mark.y)]): value(record, mark.value)
+             for record in known(sheet, mark)}  # fmt: skip
+    corners, colours = [], []
+    for (column, (low, high)), ratio in cells.items():
+        if column[1] in open_at and (after[column], (low, high)) in cells:
+            start, end = sum(column) / 2, sum(after[column]) / 2
+            corners.append([(start, low), (end, low), (end, high), (start, high)])
+            colours.append(cell_colour(ratio, octaves))
+    if corners:
+        under = PolyCollection(corners, facecolors=colours, linewidths=0, zorder=0.9)
+        sheet.axes.add_collection(under, autolim=False)
+
+
+def _breadth(sheet: Sheet, direction: Direction, part: tuple[float, float]) -> float:
+    """How broad a column, or a row, is: pixels of the figure."""
+    x, y = sheet.axes.get_xlim()[0], sheet.axes.get_ylim()[0]
+    at = 0 if direction == "x" else 1
+    low, high = (sheet.places.at(*((end, y) if direction == "x" else (x, end)))[at] for end in part)
+    return abs(high - low)
+
+
+def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans, octaves: float) -> None:
+    """What stands in the cells, all in one size; nothing in columns and rows that are narrower than one of theirs.
+
+    Of such a column the short numbers alone would stay, such as 2x and 4x, and seem to be all that there is. A number
+    may stand on a rule, which goes on beside it. It gives way to lines, points and bars: where they leave no place in
+    its cell, it is left out.
+    """
+    pairs = [(record, fmt.shown(value(record, mark.text), mark.kind)) for record in found]
+    extents = {text: sheet.places.extent(text) for text in {text for _, text in pairs}}
+    columns = _fitting(sheet, "x", spans, [(value(record, mark.x), extents[text][0]) for record, text in pairs])
+    rows = _fitting(sheet, "y", spans, [(value(record, mark.y), extents[text][1]) for record, text in pairs])
+    size = min([sheet.size.small, *columns.values(), *rows.values()])
+    for record, text in pairs:
+        if value(record, mark.x) not in columns or value(record, mark.y) not in rows:
+            continue
         (left, right), (low, high) = spans["x"][value(record, mark.x)], spans["y"][value(record, mark.y)]
-        boxes.append((*sheet.places.at(left, low), *sheet.places.at(right, high)))
-    if not boxes:
-        return
-    size = min(sheet.size.small, *(_fitting(sheet, text, box) for text, box in zip(texts, boxes, strict=True)))
-    if size < LEAST_TEXT[sheet.size.name]:
-        return
-    for record, text, (left, low, right, high) in zip(found, texts, boxes, strict=True):
+        (left, low), (right, high) = sheet.places.at(left, low), sheet.places.at(right, high)
         colour = cell_colour(value(record, mark.value), octaves)
         middle, half = (left + right) / 2, (low + high) / 2
         up = max(0.0, (high - low) / 2 - size * sheet.size.dpi / 72 * 0.75)
-        aside = max(0.0, 0.45 * (right - left) - sheet.places.extent(text)[0] * size / sheet.size.small / 2)
+        aside = max(0.0, 0.45 * (right - left) - extents[text][0] * size / sheet.size.small / 2)
         shifts = [(across, away) for across in (0.0, -aside, aside) for away in (0.0, -up, up)]
         places = [Place(middle + across, half + away, "center", "center", abs(across) / 50 + abs(away) / 100)
                   for across, away in shifts]  # fmt: skip
@@ -138,11 +194,22 @@ def _texts(sheet: Sheet, mark: Cells, found: list[dict[str, Any]], spans: Spans,
         sheet.places.put(text, places, ON_POINT, **look)
 
 
-def _fitting(sheet: Sheet, text: str, box: tuple[float, float, float, float]) -> float:
-    """The size in points at which a text fits its cell."""
-    width, height = sheet.places.extent(text)
-    left, low, right, high = box
-    return sheet.size.small * min(FITTING * (right - left) / width, FITTING * (high - low) / height)
+def _fitting(
+    sheet: Sheet, direction: Direction, spans: Spans, extents: Iterable[tuple[Any, float]]
+) -> dict[Any, float]:
+    """The size in points at which all texts of a column, or row, fit there; of those alone where it can be read.
+
+    Args:
+        extents: the value of each text's column or row, and how long the text is along the axis.
+    """
+    longest: dict[Any, float] = {}
+    for at, extent in extents:
+        longest[at] = max(extent, longest.get(at, 0.0))
+    sizes = {
+        at: sheet.size.small * FITTING * _breadth(sheet, direction, spans[direction][at]) / extent
+        for at, extent in longest.items()
+    }
+    return {at: size for at, size in sizes.items() if size >= LEAST_TEXT[sheet.size.name]}
 
 
 def name_rules(sheet: Sheet) -> None:

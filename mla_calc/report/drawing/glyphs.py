@@ -1,4 +1,8 @@
-"""Texts as the one font of all pictures can draw them: a character that it lacks by its number."""
+"""Texts as pictures have room for them, in their one font: cut where they are too long, a lacking character by number.
+
+A name that somebody gave a model may have any length; what is cut says so by an ellipsis, and keeps its end, by which
+names that begin alike are told apart.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
 from ...errors import InputError
@@ -15,6 +20,9 @@ from ..direction import MARK, isolated
 
 FONT = "DejaVu Sans"
 """Ships with matplotlib. Another font of the system would make other bytes of the same input elsewhere."""
+ELLIPSIS = "\u2026"
+LINE_CHARACTERS = 400
+"""More than the widest line of a figure has, of the narrowest letter."""
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -54,6 +62,27 @@ def drawable_text(text: str) -> str:
     if text.isascii():
         return text
     return isolated(_BEYOND_ASCII.sub(lambda match: _drawn(match[0]), text), MARK, MARK)
+
+
+def folded(text: str, width: int, most: int) -> str:
+    """``text`` in at most so many lines of ``width`` characters."""
+    return "\n".join(within(most, text, lambda each: wrap(each, width)))
+
+
+def within(most: int, text: str, lines_of: Callable[[str], list[str]]) -> list[str]:
+    """What ``lines_of`` makes of ``text``, abridged until that is at most so many lines."""
+    text = abridged(text, most * LINE_CHARACTERS)  # to measure more would take its time
+    lines, length = lines_of(text), len(text)
+    while len(lines) > most and length > 3:
+        length = max(length * 9 // 10, 3)
+        lines = lines_of(abridged(text, length))
+    return lines
+
+
+def abridged(text: str, most: int) -> str:
+    """At most so many characters of ``text``: its beginning, an ellipsis, and its end."""
+    end = most // 3
+    return text if len(text) <= most else text[: most - end - 1].rstrip() + ELLIPSIS + text[len(text) - end :].lstrip()
 
 
 def _drawn(characters: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from ..chart import Bars, Cells, Line, Look, Mark, Points, Roof, Rule, Zones
 from ..chart_data import drawn, number_at
 from .bars import bar_look
 from .cells import side_handles
+from .glyphs import folded
 from .marks import point_look
 from .sheet import Sheet, line_look, marker_look
 from .style import MARKERS, Size
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LABEL_CHARACTERS = {"slide": 100, "column": 50}
 """Where a label is broken."""
+LABEL_LINES = {"slide": 3, "column": 6}
+"""The most of a label."""
 WIDTH = 0.98
 """Of the figure's: what a legend may take."""
 
@@ -43,7 +45,8 @@ def _handles(sheets: list[Sheet]) -> dict[tuple[str, Any], Any]:
             found |= {(handle.get_label(), None): handle for handle in side_handles(mark, sheet.size)}
         elif not isinstance(mark, Zones) and mark.label and _is_drawn(sheet, mark):
             handle = _handle(mark, _at(sheet, mark), sheet.size)
-            handle.set_label(fill(mark.label, LABEL_CHARACTERS[sheet.size.name]))
+            name = sheet.size.name
+            handle.set_label(folded(mark.label, LABEL_CHARACTERS[name], LABEL_LINES[name]))
             found.setdefault((mark.label, key_look(mark)), handle)
     return found
 

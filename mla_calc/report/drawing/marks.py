@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from math import hypot
+from math import dist, hypot
 from typing import Any
 
 from .. import format as fmt
@@ -22,6 +22,8 @@ ARROW_EVERY = 60.0
 """Points of a slide between two arrowheads of a line."""
 SPREAD_WIDTH = 2.2
 """How many times as wide as a marker the ends of an upright bar are."""
+NAME_CROSSING = 2.5
+"""How many times as much as a number it costs a point's name to cross a line: it is longer, and may be led to."""
 Point = tuple[float, float, dict[str, Any]]
 
 
@@ -33,6 +35,8 @@ def draw_line(sheet: Sheet, mark: Line) -> None:
     look = line_look(mark.look, sheet.size) | (marker_look(mark.look, sheet.size) if mark.markers else {})
     (line,) = sheet.axes.plot([x for x, _, _ in found], [y for _, y, _ in found], zorder=3.5, **look)
     line.set_gid(sheet.gid(mark))
+    if mark.markers and not mark.arrow:
+        sheet.above.append(partial(_part_markers, sheet, line, found))
     if mark.spread:
         draw_spread(sheet, mark, found)
     area = sheet.size.marker**2 if mark.markers else 0.0
@@ -45,6 +49,17 @@ def draw_line(sheet: Sheet, mark: Line) -> None:
         for at in ends if mark.ends else [*ends, *range(1, len(found) - 1)]:
             rank, most = _standing(sheet, mark, found[at], at in ends)
             sheet.later.append((rank, partial(_line_text, sheet, mark, found, at, most)))
+
+
+def _part_markers(sheet: Sheet, line: Any, found: list[Point]) -> None:
+    """Leave out markers that would cover the one before them: of a crowd their white edges alone were seen."""
+    least = sheet.size.marker * sheet.size.dpi / 72
+    kept: list[int] = []
+    for at, (x, y, _) in enumerate(found):
+        if not kept or dist(sheet.places.at(x, y), sheet.places.at(*found[kept[-1]][:2])) >= least:
+            kept.append(at)
+    if len(kept) < len(found):
+        line.set_markevery(kept)
 
 
 def _standing(sheet: Sheet, mark: Line, point: Point, is_end: bool) -> tuple[float, float]:
@@ -205,4 +220,5 @@ def _point_text(sheet: Sheet, mark: Points, text: str, own: Box) -> None:
     """A point's name, at the end of a line if need be: only another text leaves it no room."""
     if text:
         places = around(*own.centre, sheet.places.px(4), FAR, (own.right - own.left) / 2)
-        sheet.places.put(text, places, OFF_TEXTS, own, color=TEXT_COLOURS[mark.look.colour])
+        inside = sheet.places.inside(places, text)
+        sheet.places.put(text, inside, OFF_TEXTS, own, NAME_CROSSING, color=TEXT_COLOURS[mark.look.colour])

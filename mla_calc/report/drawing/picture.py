@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import InputError
 from ..chart import Bars, Cells, Chart, Line, Points, Roof, Rule, Zones
 from ..chart_data import value
 from ..record import Results
@@ -15,7 +17,7 @@ from .cells import draw_cells, draw_key, known, name_rules, octaves_of
 from .glyphs import drawable
 from .legend import add_legend
 from .marks import draw_line, draw_points
-from .scales import set_scales, thin_ticks, turn_names, wrap_labels
+from .scales import set_scales, thin_ticks, turn_names, wrap_labels, wrap_title
 from .sheet import Sheet, panel_limits
 from .style import COLUMN, Size, drawing_style, fit_head, new_figure, size_named, write
 
@@ -85,7 +87,8 @@ def _sheets(figure: Figure, chart: Chart, results: Results, size: Size) -> list[
         sheet = Sheet(axes, panel, results, size, joint or panel_limits([panel], results), at)
         set_scales(sheet)
         if panel.title:
-            axes.set_title(panel.title)
+            sheet.title = axes.set_title(panel.title)
+            wrap_title(sheet)
         sheets.append(sheet)
         if chart.shared:
             axes.tick_params(labelleft=at % across == 0)
@@ -150,13 +153,13 @@ def _height_in(sheet: Sheet) -> float:
 
 def _settle(figure: Figure, sheets: list[Sheet]) -> None:
     """Lay the panels out once and for all, then put the texts where there is room."""
-    figure.draw_without_rendering()
-    changed = [change(sheet) for sheet in sheets for change in (turn_names, wrap_labels)]
+    _lay_out(figure)
+    changed = [change(sheet) for sheet in sheets for change in (turn_names, wrap_labels, wrap_title)]
     rooms = [make for sheet in sheets for make in sheet.room]
     for make in rooms:
         make()
     if any(changed) or rooms:
-        figure.draw_without_rendering()
+        _lay_out(figure)
     for make in rooms:
         make()
     figure.set_layout_engine("none")
@@ -166,3 +169,16 @@ def _settle(figure: Figure, sheets: list[Sheet]) -> None:
         thin_ticks(sheet)
         for _, put in sorted(sheet.later, key=lambda each: each[0]):
             put()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Give every panel its place. Raises InputError where the texts around them leave none: matplotlib only warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            figure.draw_without_rendering()
+        except UserWarning:
+            raise InputError(
+                "the texts around its panels leave a figure no room to draw them",
+                "draw less in one figure, or name it shorter",
+            ) from None

@@ -7,11 +7,12 @@ a text that would cover another is left out unless it must be there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, hypot
 from typing import TYPE_CHECKING, Any, Literal
 
+from .glyphs import abridged
 from .style import Size
 
 if TYPE_CHECKING:
@@ -39,9 +40,14 @@ RIVAL = 2.5
 SAME_PLACE = 4.0
 """Points of a slide: two markers no further apart lie on each other, and one text names both."""
 HALO = 2.2
-"""Points of a slide that a text has around it, where it crosses a line."""
+"""Points of a slide that a text has around it, where it is near a line."""
+GROUND: dict[str, Any] = {"boxstyle": "square,pad=0.08", "fc": (1, 1, 1, 0.85), "ec": "none"}
+"""Under a text that a line would strike through: the line goes on beside it."""
 STEP_PX = 3.0
 """How densely lines are sampled."""
+
+MOST_CHARACTERS = {"slide": 60, "column": 40}
+"""Of a text in a panel."""
 
 Across = Literal["left", "center", "right"]
 Up = Literal["bottom", "center", "top"]
@@ -132,12 +138,28 @@ class Places:
             sampled += [(x + (to_x - x) * at / steps, y + (to_y - y) * at / steps) for at in range(1, steps + 1)]
         self.lines.append((cost, np.array(sampled).reshape(-1, 2).T))
 
+    def _short(self, text: str) -> str:
+        return abridged(text, MOST_CHARACTERS[self.size.name])
+
     def extent(self, text: str) -> tuple[float, float]:
         """Width and height of a small text, in pixels."""
-        drawn = self.axes.text(0, 0, text, transform=None, fontsize=self.size.small)
+        drawn = self.axes.text(0, 0, self._short(text), transform=None, fontsize=self.size.small)
         found = drawn.get_window_extent()
         drawn.remove()
         return float(found.width), float(found.height)
+
+    def inside(self, candidates: Iterable[Place], text: str) -> list[Place]:
+        """Places of a small text, those at which it would stick out of the panel moved inside by as much."""
+        width, height = self.extent(text)
+        frame, air = self.axes.get_window_extent(), self.px(AIR)
+
+        def moved(place: Place) -> Place:
+            box = _box(place, width, height)
+            across = max(frame.x0 + air - box.left, 0.0) or min(frame.x1 - air - box.right, 0.0)
+            up = max(frame.y0 + air - box.bottom, 0.0) or min(frame.y1 - air - box.top, 0.0)
+            return replace(place, x=place.x + across, y=place.y + up)
+
+        return [moved(place) for place in candidates]
 
     def put(
         self,
@@ -145,29 +167,33 @@ class Places:
         candidates: Sequence[Place],
         most: float,
         own: Box | None = None,
+        crossing: float = 1.0,
         **look: Any,
     ) -> bool:
         """Draw ``text`` at the cheapest of ``candidates``, unless that costs ``most`` or more; whether it was drawn.
 
         A thin line joins it with ``own``, the marker that it names, where that is far from it or another is nearer.
+        To cross a line costs it ``crossing`` times what it costs others.
         """
         look = {"fontsize": self.size.small, "zorder": 6, "linespacing": 1.1} | look
         if "bbox" not in look:
             look["path_effects"] = self._halo()
-        drawn = self.axes.text(0, 0, text, transform=None, clip_on=False, **look)
+        drawn = self.axes.text(0, 0, self._short(text), transform=None, clip_on=False, **look)
         extent = drawn.get_window_extent()
-        place, box, cost = self._cheapest(candidates, extent.width, extent.height, own)
+        place, box, cost = self._cheapest(candidates, extent.width, extent.height, own, crossing)
         if cost >= most:
             drawn.remove()
             return False
         self._settle(drawn, place)
+        if "bbox" not in look and any(_meets(line, box) for _, line in self.lines):
+            drawn.set_bbox(GROUND)
         self.texts.append(box)
         if own and self._is_led(box, own):
             self._lead(box, own.centre, look.get("color"))
         return True
 
     def _cheapest(
-        self, candidates: Sequence[Place], width: float, height: float, own: Box | None
+        self, candidates: Sequence[Place], width: float, height: float, own: Box | None, crossing: float
     ) -> tuple[Place, Box, float]:
         """The best place of a text of this size, what it fills there, and what that costs."""
         best: tuple[Place, Box, float] | None = None
@@ -175,7 +201,7 @@ class Places:
             if best and place.cost >= best[2]:
                 break
             box = _box(place, width, height)
-            cost = place.cost + self._cost(box)
+            cost = place.cost + self._cost(box, crossing)
             if own and (best is None or cost < best[2]):
                 cost += self._reading_cost(box, own)
             if best is None or cost < best[2]:
@@ -234,7 +260,7 @@ class Places:
         x, y = self.axes.transAxes.inverted().transform((place.x, place.y))
         drawn.set(x=x, y=y, ha=place.across, va=place.up, transform=self.axes.transAxes)
 
-    def _cost(self, box: Box) -> float:
+    def _cost(self, box: Box, crossing: float) -> float:
         frame = self.axes.get_window_extent()
         inside = (frame.x0 - 1 <= box.left and box.right <= frame.x1 + 1
                   and frame.y0 - 1 <= box.bottom and box.top <= frame.y1 + 1)  # fmt: skip
@@ -246,7 +272,7 @@ class Places:
             (0.0 if inside else OUTSIDE)
             + ON_TEXT * sum(beside.overlaps(other) for other in self.texts)
             + ON_POINT * min(MOST_POINTS, sum(box.overlaps(other) for other in self.points))
-            + crossed
+            + crossing * crossed
         )
 
 

@@ -35,6 +35,8 @@ class Sheet:
     size: Size
     limits: Ends
     number: int = 0
+    title: Any = None
+    """The panel's title as it is drawn; ``None``: it has none."""
     above: list[Callable[[], None]] = field(default_factory=list)
     """What takes its place before any text does: points and lines."""
     room: list[Callable[[], None]] = field(default_factory=list)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, nearest, shown
 from ..chart import Colour, Dash, Marker
-from .glyphs import FONT, check_matplotlib
+from .glyphs import FONT, check_matplotlib, within
 from .svg import unique_ids
 
 if TYPE_CHECKING:
@@ -147,6 +147,10 @@ METADATA: dict[str, dict[str, Any]] = {
 MARGIN, CAPTION_AT, HEAD = 11.4048, 37.8432, 54.432
 """Points from a slide's top to its title, to the caption and to the panels."""
 LINE_SPACING = 1.2
+BETWEEN = "  ·  "
+"""The parts of a caption."""
+MOST_LINES = {"slide": 3, "column": 6}
+"""Of a title, and of each part of a caption."""
 
 
 def size_named(name: str) -> Size:
@@ -173,7 +177,7 @@ def drawing_style(size: Size = SLIDE) -> AbstractContextManager[Any]:
 def new_figure(title: str, below: str, size: Size = SLIDE) -> Figure:
     """An empty figure, its title and caption at the top left; inside :func:`drawing_style`.
 
-    Both wrap where they are wider than the figure; a caption between its parts.
+    Both wrap where they are wider than the figure; a caption between its parts, of which each has a few lines at most.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -184,8 +188,8 @@ def new_figure(title: str, below: str, size: Size = SLIDE) -> Figure:
         figure.text(left, 1, title, fontsize=size.title, fontweight="bold", color=INK, va="top"),
         figure.text(left, 1, below, fontsize=size.caption, color=SOFT, va="top"),
     ]
-    wrap(head[0], " ", (1 - 2 * left) * size.width_in * size.dpi)
-    wrap(head[1], "  ·  ", (1 - 2 * left) * size.width_in * size.dpi)
+    for text in head:
+        wrap(text, (1 - 2 * left) * size.width_in * size.dpi, MOST_LINES[size.name])
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=size.points(5.76) / 72, h_pad=size.points(4.32) / 72))
     fit_head(figure, size)
     return figure
@@ -203,31 +207,34 @@ def fit_head(figure: Figure, size: Size) -> None:
     engine.set(rect=(0.0, 0.0, 1.0, 1 - (size.points(HEAD) + more) / height))
 
 
-def wrap(text: Any, between: str, width_px: float) -> None:
-    """Break a text where it is wider than ``width_px``: at ``between``, and within a piece only where it is no line.
+def wrap(text: Any, width_px: float, most: int) -> None:
+    """Break a text where it is wider than ``width_px``: between its parts, and within a part only where it is no line.
 
-    Such a piece breaks at its blanks if it has any, and else anywhere.
+    Such a part breaks at its blanks if it has any, and else anywhere; it has ``most`` lines at most.
     """
 
     def fits(line: str) -> bool:
         text.set_text(line)
         return bool(text.get_window_extent().width <= width_px)
 
-    text.set_text("\n".join(_lines(text.get_text(), between, fits)))
-
-
-def _lines(text: str, between: str, fits: Callable[[str], bool]) -> list[str]:
     lines: list[str] = []
-    for piece in text.split(between):
-        joined = lines[-1] + between + piece if lines else piece
+    for part in text.get_text().split(BETWEEN):
+        joined = lines[-1] + BETWEEN + part if lines else part
         if fits(joined):
             lines[-1:] = [joined]
-        elif fits(piece):
-            lines.append(piece)
-        elif between != " ":
-            lines += _lines(piece, " ", fits)
         else:
-            lines += _broken(piece, fits)
+            lines += within(most, part, lambda each: _lines(each, fits))
+    text.set_text("\n".join(lines))
+
+
+def _lines(text: str, fits: Callable[[str], bool]) -> list[str]:
+    lines: list[str] = []
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines else word
+        if fits(joined):
+            lines[-1:] = [joined]
+        else:
+            lines += [word] if fits(word) else _broken(word, fits)
     return lines
 
 
@@ -275,5 +282,10 @@ def plain_log_ticks(axis: Any, dense: bool = False) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if dense else (1.0,), numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: log_text(value)))
     axis.set_minor_locator(NullLocator())
+
+
+def log_text(value: float) -> str:
+    """A tick of a log axis."""
+    return f"{value:,.10g}"
