@@ -44,7 +44,8 @@ def _refuse_twice(command: Any) -> None:
 
         def parse_args(args: list[str]) -> Any:
             values, left, order = parse(args=args)
-            if not context.resilient_parsing:  # completion looks at a line that is not finished
+            asks_for_help = any(getattr(each, "is_eager", False) for each in order)
+            if not (context.resilient_parsing or asks_for_help):  # completion looks at a line that is not finished
                 _check_once(order)
             return values, left, order
 

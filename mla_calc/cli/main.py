@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -46,8 +47,19 @@ MAX_MESSAGE = 500
 ClickException: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
+class ReaderLeftError(Exception):
+    """Who read the output has closed it: by another name, since typer ends on a BrokenPipeError with exit code 1."""
+
+
 class Commands(TyperGroup):
     """The group of all commands, each loaded on first use."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises ReaderLeftError where nobody reads what it writes."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderLeftError from None
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Names of the commands, in the order of :data:`COMMANDS`."""
@@ -118,10 +130,10 @@ def run(arguments: list[str] | None = None) -> int:
     except InputError as error:
         return _fail(str(error), error.hint)
     except ClickException as error:
-        return _usage(error)
+        return _usage(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderLeftError):
         # the reader left (`| head`): nothing more to say, and nothing to flush at exit
         _discard_stdout()
         return 0
@@ -136,11 +148,13 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usage(error: Any) -> int:
+def _usage(error: Any, arguments: list[str]) -> int:
     """A usage error of the option parser, in our form and with the nearest name where it is a name."""
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split()).replace("Value error, ", "")  # pydantic's, before our words
     context = getattr(error, "ctx", None)
-    where = context.command_path if context else "mla-calc"
+    # the parser knows no context yet where an option lacks its value
+    asked = ["mla-calc", *(name for name in arguments[:1] if name in COMMANDS)]
+    where = context.command_path if context else " ".join(asked)
     hint = f"see `{where} --help`"
     if message.startswith("No such command") and where == "mla-calc":
         typed = message.split("'")[1]
@@ -151,7 +165,9 @@ def _usage(error: Any) -> int:
 def _fail(message: str, hint: str | None) -> int:
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 3] + "..."
-    sys.stderr.write(f"mla-calc: {message}\n")
-    if hint:
-        sys.stderr.write(f"  {hint}\n")
+    with suppress(OSError):  # stderr may be on a full disk: the exit code is left to say it
+        sys.stderr.write(f"mla-calc: {message}\n")
+        if hint:
+            sys.stderr.write(f"  {hint}\n")
+        sys.stderr.flush()
     return WRONG_INPUT

@@ -54,7 +54,14 @@ Vs = Annotated[
     ),
 ]
 Format = Annotated[
-    str | None, typer.Option("--format", "-f", help="html, markdown or json.", show_default="by the suffix")
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="html, markdown or json.",
+        autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
+        show_default="by the suffix",
+    ),
 ]
 
 
@@ -134,7 +141,7 @@ def report(
         sys.stdout.write(text)
     else:
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _written(chosen: str, output: Path | None) -> dict[str, str]:

@@ -23,6 +23,7 @@ from ..hardware.gpu import GPU
 from ..models.attention import Model
 from ..models.load import load_model
 from ..report.columns import FORMATS, Envelope, chosen_format, write
+from ..report.write import STDOUT
 from ..sizes import MAX_TOKENS, parse_counts
 from . import complete, options, request
 from . import sparse as dsa
@@ -88,6 +89,7 @@ def sweep(
     output: options.Output = None,
 ) -> None:
     """Every point of a grid to CSV, JSON or Parquet: millions of points in seconds, one row each."""
+    output = None if output == STDOUT else output
     chosen = _sweep_of(command, sparse)
     _check_options(ctx, command, chosen)
     form, loaded = chosen_format(format_name, output), load_model(model)

@@ -47,7 +47,7 @@ def save(answers: Answers, state: State, folder: Path) -> tuple[Path, ...]:
         target, figure = taken_names(folder)
         try:
             with replacing(target, None) as path:
-                path.write_text(text, encoding="utf-8")
+                path.write_text(text, encoding="utf-8", errors="backslashreplace")
             if isinstance(roofline, Wrong):
                 figure.unlink()
                 return (target,)

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from .record import flattened
 from .write import check_suffix, replacing
 
@@ -41,11 +41,11 @@ def chosen_format(format_name: str | None, output: Path | None) -> str:
         InputError: an unknown format or suffix, or Parquet without a file or without pyarrow.
     """
     suffix = output.suffix.lower() if output else ".csv"
-    chosen = format_name or suffix.removeprefix(".")
+    chosen = suffix.removeprefix(".") if format_name is None else format_name
     if chosen not in FORMATS:
         accepted = ", ".join(FORMATS)
-        if format_name:
-            raise InputError(f"--format {chosen}: one of {accepted} is accepted", nearest(chosen, FORMATS))
+        if format_name is not None:
+            raise InputError(f"--format {shown(chosen)}: one of {accepted} is accepted", nearest(chosen, FORMATS))
         raise InputError(f"--output {output}: the suffix {suffix or '(none)'} names no format: {accepted}, or --format")
     if chosen == "parquet":
         if output is None or (output.exists() and not (output.is_file() or output.is_dir())):
@@ -70,7 +70,7 @@ def write(chunks: Iterable[Chunk], envelope: Envelope, format_name: str, output:
             if format_name == "parquet":
                 _to_parquet(chunks, envelope, path)
             else:
-                with path.open("w", encoding="utf-8", newline="") as stream:
+                with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
                     stream.writelines(TEXT_FORMATS[format_name](chunks, envelope))
     except BrokenPipeError:
         raise  # the reader left, which is no error
@@ -138,7 +138,8 @@ def _to_parquet(chunks: Iterable[Chunk], envelope: Envelope, path: Path) -> None
     import pyarrow as pa
 
     first, every = _peeked(chunks)
-    about = {"mla-calc": json.dumps(asdict(envelope), ensure_ascii=False)}
+    # a path that is no UTF-8 stands in it as in every file
+    about = {"mla-calc": json.dumps(asdict(envelope), ensure_ascii=False).encode("utf-8", "backslashreplace")}
     schema = pa.table(dict(first)).schema.with_metadata(about)
     # few distinct values repeat over the grid in words and axes; figures are mostly distinct
     repeated = [field.name for field in schema if pa.types.is_string(field.type) or field.name in envelope.inputs]

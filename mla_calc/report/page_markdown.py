@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,19 +19,20 @@ FIGURE_SUFFIX = ".svg"
 
 
 def write_markdown(page: Page, output: Path) -> None:
-    """Write the page to ``output``, and its figures as ``STEM-NAME.svg`` beside it, each whole or not at all.
+    """Write the page to ``output``, and its figures as ``STEM-NAME.svg`` beside it, all of them whole or none.
 
     Raises:
         InputError: a file that cannot be written.
     """
     from .drawing.picture import save_picture
 
-    for _, part, report in page.answers():
-        if part.chart is not None:
-            with replacing(output.with_name(figure_name(output.stem, part))) as path:
+    with ExitStack() as files:
+        for _, part, report in page.answers():
+            if part.chart is not None:
+                path = files.enter_context(replacing(output.with_name(figure_name(output.stem, part))))
                 save_picture(part.chart, report.results, path, FIGURE_SUFFIX.lstrip("."), "slide")
-    with replacing(output) as path:
-        path.write_text(to_markdown(page, output.stem), encoding="utf-8")
+        path = files.enter_context(replacing(output))
+        path.write_text(to_markdown(page, output.stem), encoding="utf-8", errors="backslashreplace")
 
 
 def figure_name(stem: str, part: Part) -> str:

@@ -53,7 +53,7 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
     if output is not None:
         text = FORMATS[chosen](report, explain)
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
     elif chosen == "table" and sys.stdout.isatty():
         from rich.console import Console
 
@@ -86,7 +86,7 @@ def write_figure(report: Report, output: Path, size: str) -> None:
 
         text = html_page(report.chart, report)
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
     else:
         from .drawing.picture import save_picture
 
@@ -122,8 +122,8 @@ def check_suffix(format_name: str, output: Path | None) -> None:
     """
     if output is not None and HOLDS.get(output.suffix.lower(), format_name) != format_name:
         raise InputError(
-            f"--output {output}: the suffix {output.suffix} is not that of --format {format_name}; leave --format"
-            " out, or take another suffix"
+            f"--output {output}: the suffix {output.suffix} is not that of --format {format_name}",
+            "give the file another suffix, or none",
         )
 
 
@@ -141,14 +141,14 @@ def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
         InputError: ``output`` is a directory, may not be written, or its folder is missing or cannot be written.
     """
     name = f"{option} {output}" if option else str(output)
-    if output.is_symlink():
-        output = output.resolve()  # the link stays, what it points to is replaced
     if output.is_dir():
         raise InputError(f"{name}: is a directory")
     try:
-        if output.exists() and not output.is_file():
-            yield output  # a device or a pipe, such as /dev/stdout: nothing to replace, written as it is
+        if _is_device(output):
+            yield output  # nothing to replace: it is written as it is
             return
+        if output.is_symlink():
+            output = output.resolve()  # the link stays, what it points to is replaced
         temporary = _beside(output)
         try:
             yield temporary
@@ -163,10 +163,17 @@ def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
 
 def check_replaceable(output: Path, option: str) -> None:
     """Refuse what :func:`replacing` could not write, before there is anything to write. Raises InputError."""
+    if _is_device(output):
+        return
     try:
         _beside(output.resolve()).unlink()
     except OSError as error:
         raise InputError(f"{option} {output}: cannot be written: {error.strerror}") from None
+
+
+def _is_device(output: Path) -> bool:
+    """Whether it is a device or a pipe, such as /dev/stdout, by its own name: the one it links to may lead nowhere."""
+    return output.exists() and not output.is_file() and not output.is_dir()
 
 
 def _beside(output: Path) -> Path:

@@ -84,7 +84,7 @@ def write_page(
     text = page_text(run, comparison, sheet, engines, pictures, record_name=record_name, command=command, replay=replay)
     path = folder / REPORT
     with replacing(path, "--report") as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
 
 

@@ -33,7 +33,7 @@ def write_run(run: Run, path: Path) -> None:
     """
     text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with replacing(path, option=None) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def read_run(path: Path) -> Run:

@@ -89,3 +89,10 @@ def test_a_command_line_of_text_loads_no_pydantic() -> None:
     for line in (["explore", "--print"], ["--version"]):
         done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, check=True)
         assert done.stdout.endswith("False\n")
+
+
+@pytest.mark.parametrize("line", ["--help --help", "--model x --model y --help"])
+def test_help_is_given_whatever_else_stands_there(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = take_as_typed(typer.main.get_command(app))
+    taken.main(args=line.split(), standalone_mode=False)
+    assert "--model" in capsys.readouterr().out

@@ -355,3 +355,85 @@ def test_long_arguments_are_cut(cli: Any) -> None:
         answer = cli(f"flops {others}{option} {'9' * 5000}")
         assert answer.code == 2
         assert max(map(len, answer.err.splitlines())) < 600
+
+
+NO_UTF8 = b"su\xffr"
+"""A folder's name that is no UTF-8, as old file systems have them."""
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("cache", "a.json"),
+        ("cache", "a.md"),
+        ("cache", "a.html"),
+        ("cache", "a.svg"),
+        ("report --gpu h200", "a.html"),
+        ("report --gpu h200", "a.md"),
+        ("report --gpu h200", "a.json"),
+        ("sweep flops", "a.json"),
+        ("sweep flops", "a.parquet"),
+    ],
+)
+def test_a_path_that_is_no_utf8_is_written_with_escapes(line: str, name: str, cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow") if name.endswith("parquet") else None
+    folder = os.path.join(os.fsencode(tmp_path), NO_UTF8)
+    os.mkdir(folder)
+    config = Path(os.fsdecode(folder)) / "config.json"
+    config.write_text(json.dumps(VALID), encoding="utf-8")
+    output = tmp_path / name
+    answer = cli(line, "--model", str(config), "--output", str(output))
+    assert answer.code == 0, answer.err
+    if not name.endswith("svg"):  # a figure names no file
+        assert rb"su\udcffr" in output.read_bytes()
+
+
+def test_a_page_that_cannot_be_written_leaves_no_figures(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mla_calc.report.page_markdown.to_markdown", full)
+    refused(cli("report --model dsv3 --gpu h200 --tp 8 --output", str(tmp_path / "page.md")), "No space left")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cache --model dsv3 --format json --output /dev/stdout",
+        "report --model dsv3 --gpu h200 --format json --output /dev/stdout",
+        "sweep flops --model dsv3 --format json --output -",
+    ],
+)
+def test_a_pipe_is_written_by_its_name(line: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "mla_calc", *line.split()], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["inputs"]["model"] == "DeepSeek-V3"
+
+
+def test_what_nobody_reads_to_its_end_is_no_error() -> None:
+    line = f"{sys.executable} -m mla_calc sweep flops --model dsv3 --batch 1:100000:+1 | head -1"
+    code = f"set -o pipefail; {line}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+def test_wrong_input_with_nowhere_to_say_it() -> None:
+    with open("/dev/full", "w") as full:
+        line = [sys.executable, "-m", "mla_calc", "cache", "--model", "nope"]
+        assert subprocess.run(line, stderr=full, stdout=subprocess.DEVNULL, check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cache --model", "see `mla-calc cache --help`"),
+        ("presets list --kind x", "Invalid value for '--kind': 'x' is not one of"),
+        ("sweep flops --model dsv3 --format=", "--format '': one of csv, json, parquet"),
+        ("crossover --model dsv3 --context=", "--context '': a whole number is expected"),
+    ],
+)
+def test_what_is_said_of_options(line: str, words: str, cli: Any) -> None:
+    refused(cli(line), words)
