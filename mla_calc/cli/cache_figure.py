@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..costs.cache_by_tp import TokenAtTp
+from ..errors import InputError
 from ..report import format as fmt
 from ..report.chart import Axis, Bars, Chart, Dash, Line, Look, Mark, Marker, Panel, Rows, Rule, Shown
 from ..report.record import Cell, Report, Table, plain
@@ -27,6 +28,8 @@ MOST_IN_TITLE = 6
 """Models that a title names."""
 MOST_NAMED = 4
 """Break-even TPs that have their numbers beside them; of more, nobody could tell whose they are."""
+MOST_BARS = 24
+"""Caches whose bars and names have room below each other on a slide."""
 MOST_TOLD = 3
 """Models that a caption names for one reason."""
 KIB = 1024.0
@@ -59,10 +62,19 @@ def _table(tokens: Sequence[TokenAtTp]) -> Table:
 
 
 def chart(report: Report) -> Chart:
-    """Bytes per token of each model and form; per rank against TP; in the cluster, with the break-even TP."""
+    """Bytes per token of each model and form; per rank against TP; in the cluster, with the break-even TP.
+
+    Raises:
+        InputError: more bars than have room below each other.
+    """
     assert isinstance(report.results, dict)
     results, inputs = report.results, report.inputs
     names = list(dict.fromkeys(record["name"] for record in results["by_tp"]))
+    if len(names) > MOST_BARS:
+        raise InputError(
+            f"a figure of {len(names)} caches: one has room for {MOST_BARS} at most",
+            "name fewer models in --vs; tables and --format json list any number",
+        )
     tps = tuple(float(tp) for tp in inputs["by_tp"])
     return Chart(
         title=f"Cache bytes per token: {_named(inputs)}",

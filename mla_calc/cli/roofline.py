@@ -289,10 +289,13 @@ def _with_ticks(item: dict[str, Any], asked: Asked) -> dict[str, Any]:
     ticked = not overlaid or item["gpu"] == asked.cards[0].name
     path = "naive " if overlaid and item["path"] == "naive" else ""
     name = f"{short_names([card.name for card in asked.cards])[item['gpu']]} " if overlaid else ""
+    crossed: set[float] = set()
     for place in item["course"]:
         place["tick"] = f"{TICKS[item['axis']]} {_tick(place['value'])}"
         if place["at_ridge"]:
-            place["label"] = f"{name}{path}{place['tick']}"
+            # values that do not rise may take the way over the ridge there and back
+            place["label"] = "" if place["value"] in crossed else f"{name}{path}{place['tick']}"
+            crossed.add(place["value"])
         else:
             place["label"] = f"{path}{place['tick']}" if ticked and (place["value"] != own or named) else ""
     return item

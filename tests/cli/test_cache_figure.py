@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mla_calc.data import presets_root
 from mla_calc.errors import InputError
 from mla_calc.report.chart import Bars, Chart
 from mla_calc.report.chart_data import bar_text, drawn, value
@@ -231,3 +232,13 @@ def test_without_matplotlib_what_to_install_is_said(
 def test_whatever_draws_a_picture_asks_for_matplotlib(draw: Callable[[], Any]) -> None:
     with pytest.raises(InputError, match="needs matplotlib"):
         draw()
+
+
+@pytest.mark.parametrize(("beside", "drawn"), [(22, True), (23, False)])
+def test_more_bars_than_have_room_are_refused(beside: int, drawn: bool, cli: Run, tmp_path: Path) -> None:
+    names = [path.stem for path in sorted((presets_root() / "models").iterdir()) if path.stem != "deepseek-v3"][:beside]
+    answer = cli(f"cache --model dsv3 --vs {','.join(names)} --output {tmp_path / 'a.svg'}")
+    # beside them stand the model's own two forms
+    assert (answer.code, answer.err.partition("\n")[0]) == (
+        (0, "") if drawn else (2, "mla-calc: a figure of 25 caches: one has room for 24 at most")
+    )

@@ -594,3 +594,10 @@ def test_a_file_whose_path_has_commas_is_one(kind: str, name: str, line: str, cl
     path.parent.mkdir()
     path.write_bytes((presets_root() / kind / f"{name}.yaml").read_bytes())
     assert cli(line, str(path)).results == cli(line, name).results
+
+
+def test_a_crossing_that_is_taken_there_and_back_is_named_once(cli: Any) -> None:
+    line = "roofline --model dsv3 --gpu h20 --context 1m --tp 16,2,8 --queries 1,1000,3 -f json"
+    for item in cli(line).results["trajectories"]:
+        named = [place["label"] for place in item["course"] if place["at_ridge"] and place["label"]]
+        assert len(named) == len(set(named)) == len({place["value"] for place in item["course"] if place["at_ridge"]})
