@@ -236,6 +236,21 @@ def test_a_faint_point_is_seen_on_white(colour: Any) -> None:
     assert 1.05 / (luminance(cloud.get_edgecolor()[0]) + 0.05) >= 3
 
 
+def test_a_text_stands_on_small_markers_rather_than_on_one_that_is_higher_than_it() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(8, 4), dpi=100).add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, 800), ylim=(0, 400))
+    places = Places(axes, SIZES_BY_NAME["slide"])
+    on_small, on_large = Place(200, 200, "center", "center", cost=1), Place(600, 200, "center", "center")
+    for across in (190, 210):
+        places.add_point(across, 200, area=16)
+    places.add_point(600, 200, area=40**2)
+    assert places.put("S 256k", (on_small, on_large), most=float("inf"))
+    (text,) = axes.texts
+    assert text.get_position()[0] == pytest.approx(200 / 800)
+
+
 def test_two_texts_beside_each_other_do_not_read_as_one() -> None:
     axes, places = empty_places()
     assert places.put("TP 1", [Place(300, 300, "left", "bottom")], 1.0)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ON_TEXT, ON_POINT, ON_LINE, ON_RULE, OUTSIDE = 1000.0, 60.0, 20.0, 6.0, 1000.0
 MOST_POINTS = 4
 """Points under a text that cost: a cloud of them is no worse than another text."""
+HIGHER = 3
+"""As how many a marker counts that is higher than the text on it."""
 ANYWHERE, OFF_TEXTS, OFF_CROWDS, OFF_POINTS, OFF_LINES = float("inf"), ON_TEXT, 3.5 * ON_POINT, ON_POINT, 2 * ON_LINE
 """What a text may cost: one that must be there, one that covers no text, few points, no point, one line at most."""
 AIR = 2.0
@@ -271,9 +273,14 @@ class Places:
         return (
             (0.0 if inside else OUTSIDE)
             + ON_TEXT * sum(beside.overlaps(other) for other in self.texts)
-            + ON_POINT * min(MOST_POINTS, sum(box.overlaps(other) for other in self.points))
+            + ON_POINT * min(MOST_POINTS, sum(_weight(other, box) for other in self.points if box.overlaps(other)))
             + crossing * crossed
         )
+
+
+def _weight(marker: Box, text: Box) -> int:
+    """What a marker under a text counts: one that is higher than the text would be read as what it names."""
+    return HIGHER if marker.top - marker.bottom > text.top - text.bottom else 1
 
 
 def around(x: float, y: float, gap: float, fars: Sequence[float] = NEAR, radius: float = 0.0) -> list[Place]:
