@@ -19,6 +19,7 @@ from ..sizes import parse_count, parse_counts
 from . import options, request
 from .cache_figure import NEEDS, chart, with_tokens
 from .command import add_command
+from .complete import forms
 
 app = options.command_app()
 
@@ -34,7 +35,12 @@ def answer(
     block_size: options.BlockSize = "64",
     mtp_layers: Annotated[str, typer.Option("--mtp-layers", help="MTP layers that cache too.")] = "0",
     cache_form: Annotated[
-        str, typer.Option("--cache-form", help="What is cached of MLA: latent, or expanded keys and values.")
+        str,
+        typer.Option(
+            "--cache-form",
+            help="What is cached of MLA: latent, or expanded keys and values.",
+            autocompletion=forms,
+        ),
     ] = "latent",
     pad_head_dim: Annotated[
         str | None, typer.Option("--pad-head-dim", help="Expanded: width that keys and values are padded to.")

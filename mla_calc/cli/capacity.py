@@ -25,6 +25,7 @@ from . import options, request
 from .capacity_figure import chart, with_best
 from .capacity_report import Asked, report_of
 from .command import add_command
+from .complete import forms
 
 if TYPE_CHECKING:
     from ..engines.preset import Engine
@@ -84,9 +85,10 @@ def answer(
         typer.Option("--ep", help="Ranks that share all weights but attention's.", show_default="a stage's"),
     ] = None,
     dtype: options.Dtype = "bf16",
-    cache_form: Annotated[str, typer.Option("--cache-form", help="What is cached of MLA: latent or expanded.")] = (
-        "latent"
-    ),
+    cache_form: Annotated[
+        str,
+        typer.Option("--cache-form", help="What is cached of MLA: latent or expanded.", autocompletion=forms),
+    ] = "latent",
     pad_head_dim: Annotated[
         str | None, typer.Option("--pad-head-dim", help="Expanded: width that keys and values are padded to.")
     ] = None,

@@ -38,6 +38,13 @@ def layouts(incomplete: str) -> list[str]:
     return _names("layouts", incomplete)
 
 
+def forms(incomplete: str) -> list[str]:
+    """What of MLA may be cached, that begins with ``incomplete``."""
+    from ..costs.tokens import CACHE_FORMS
+
+    return [name for name in CACHE_FORMS if name.startswith(incomplete)]
+
+
 def anything(incomplete: str) -> list[str]:
     """Presets of every kind that begin with ``incomplete``."""
     return [name for kind in ("models", "gpus", "engines", "layouts") for name in _names(kind, incomplete)]

@@ -82,8 +82,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:  # completion looks at the line alone
         from .. import __version__
 
         typer.echo(f"mla-calc {__version__}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -15,6 +14,7 @@ from ..errors import InputError
 from ..report import format as fmt
 from ..report.page import KeyFigure, Part, Section
 from ..report.record import Cell, Report
+from ..shell import joined
 from . import request
 from .command import GIVEN
 
@@ -379,7 +379,7 @@ def command_line(command: str, app: typer.Typer, options: Mapping[str, Any]) -> 
         words.append(spelled[name])
         if value is not True:
             words.append(",".join(value) if isinstance(value, tuple) else str(value))
-    return shlex.join(words)
+    return joined(words)
 
 
 def _merged(parts: list[Part]) -> tuple[Part, ...]:

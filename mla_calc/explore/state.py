@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import InputError, nearest, shown
+from ..shell import joined
 from ..sizes import MAX_TOKENS, parse_count, parse_size
 
 Options = Mapping[str, str | bool]
@@ -167,4 +167,4 @@ def _line(name: str, options: Options) -> str:
     for option, value in options.items():
         flag = "--" + option.replace("_", "-")
         words += [] if value is False else [flag] if value is True else [flag, str(value)]
-    return shlex.join(words)
+    return joined(words)

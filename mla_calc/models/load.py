@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import kept, looks_like_path, read_mapping, read_preset, refuse_other_kind
-from ..errors import InputError
+from ..errors import InputError, one_line
 from ..schema import build
 from .attention import Model
 
@@ -55,4 +55,4 @@ def _from_path(path: Path) -> Model:
     refuse_other_kind("models", mapping, str(file))
     if is_preset(mapping):
         return build(Model, mapping, str(file))
-    return model_from_config(mapping, str(file))
+    return model_from_config(mapping, one_line(str(file)))  # it names the model, and stands in what is written

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ELOOP
 from pathlib import Path
 
 from ..errors import InputError, nearest, shown
@@ -31,6 +32,8 @@ HOLDS = {
 SLIDE = "slide"
 STDOUT = Path("-")
 """What ``--output`` is called where stdout is meant."""
+MOST_OF_NAME = 50
+"""Characters of a file's name in that of the temporary one beside it, which may be no longer than a file's own."""
 
 
 def emit(report: Report, format_name: str | None, output: Path | None, explain: bool, size: str | None = None) -> None:
@@ -80,7 +83,8 @@ def write_figure(report: Report, output: Path, size: str) -> None:
         InputError: the report has no chart, plotly is missing, or ``output`` cannot be written.
     """
     if report.chart is None:
-        raise InputError(f"--output {output}: `{report.command}` draws no figure; use {', '.join(SUFFIXES)}")
+        command = report.command.replace("-", " ")
+        raise InputError(f"--output {output}: `{command}` draws no figure; use {', '.join(SUFFIXES)}")
     if output.suffix.lower() == ".html":
         from .drawing.page import html_page
 
@@ -141,14 +145,13 @@ def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
         InputError: ``output`` is a directory, may not be written, or its folder is missing or cannot be written.
     """
     name = f"{option} {output}" if option else str(output)
-    if output.is_dir():
-        raise InputError(f"{name}: is a directory")
     try:
+        if output.is_dir():
+            raise InputError(f"{name}: is a directory")
         if _is_device(output):
             yield output  # nothing to replace: it is written as it is
             return
-        if output.is_symlink():
-            output = output.resolve()  # the link stays, what it points to is replaced
+        output = _followed(output)  # a link stays, what it points to is replaced
         temporary = _beside(output)
         try:
             yield temporary
@@ -163,12 +166,20 @@ def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
 
 def check_replaceable(output: Path, option: str) -> None:
     """Refuse what :func:`replacing` could not write, before there is anything to write. Raises InputError."""
-    if _is_device(output):
-        return
     try:
-        _beside(output.resolve()).unlink()
+        if _is_device(output):
+            return
+        _beside(_followed(output)).unlink()
     except OSError as error:
         raise InputError(f"{option} {output}: cannot be written: {error.strerror}") from None
+
+
+def _followed(output: Path) -> Path:
+    """What a link points to, or the path itself. Raises OSError where links go round in a circle."""
+    try:
+        return output.resolve() if output.is_symlink() else output
+    except RuntimeError:  # as Python up to 3.12 says it
+        raise OSError(ELOOP, os.strerror(ELOOP)) from None
 
 
 def _is_device(output: Path) -> bool:
@@ -181,7 +192,7 @@ def _beside(output: Path) -> Path:
     if output.exists():
         with output.open("r+b"):
             pass  # opened and closed: it stays as it is
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name[:MOST_OF_NAME]}.", suffix=".part")
     os.close(handle)
     return Path(name)
 
