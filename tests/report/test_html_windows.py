@@ -6,15 +6,15 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from itertools import combinations
-from math import log10
+from itertools import combinations, pairwise
+from math import hypot, log10
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mla_calc.cli.main import run
-from mla_calc.report.chart import Axis, Bars, Cells, Chart, Line, Look, Mark, Panel, Points, Rows, Rule, Zones
+from mla_calc.report.chart import Axis, Bars, Cells, Chart, Line, Look, Mark, Panel, Points, Roof, Rows, Rule, Zones
 from mla_calc.report.drawing.plotly_figure import page_figure, plotly_figure
 from mla_calc.report.drawing.style import ABOVE_SHADE, BELOW_SHADE, COLOURS, TEXT_COLOURS
 from tests.browser import IS_THERE, MISSING, chromium
@@ -68,6 +68,139 @@ def test_a_map_of_columns_too_narrow_for_numbers_has_none() -> None:
     for _, made in windows(Chart("t", "", (Panel(axis, axis, (cells,)),)), {"rows": rows}):
         (texts,) = (trace for trace in made["data"] if trace.get("mode") == "text")
         assert list(texts["text"]) == []
+
+
+def distance(box: tuple[float, float, float, float], marker: tuple[float, float, float]) -> float:
+    """From a text to a round marker."""
+    x, y = min(max(marker[0], box[0]), box[2]), min(max(marker[1], box[1]), box[3])
+    return max(0.0, hypot(marker[0] - x, marker[1] - y) - marker[2])
+
+
+def test_a_text_is_nearer_to_its_own_point_than_to_another_or_has_a_line_to_it() -> None:
+    """A kernel beside a larger one of another path, and ticks of which three are close to each other."""
+    kernels = [
+        {"path": "absorbed", "x": 100.0, "y": 100.0, "name": "attention", "share": 0.12},
+        {"path": "naive", "x": 140.0, "y": 170.0, "name": "up_proj", "share": 0.55},
+    ]
+    ticks = [{"x": x, "y": 20.0, "name": f"Q {at}"} for at, x in ((4, 1000.0), (16, 1100.0), (64, 1210.0), (256, 4e3))]
+    marks = (
+        *(Points(Rows("kernels", (("path", path),)), "x", "y", path, area="share", text="name")
+          for path in ("absorbed", "naive")),
+        Line(Rows("ticks"), "x", "y", "over queries", text="name"),
+    )  # fmt: skip
+    for window, made in windows(chart(marks), {"kernels": kernels, "ticks": ticks}):
+        width = panel_px(made, window)
+        high = made["layout"]["height"] - made["layout"]["margin"]["t"] - made["layout"]["margin"]["b"]
+        markers: list[tuple[float, float, float]] = []
+        texts = []
+        for trace in made["data"]:
+            sizes = trace["marker"]["size"]
+            for at, (x, y, text, side) in enumerate(
+                zip(trace["x"], trace["y"], trace["text"], trace["textposition"], strict=True)
+            ):
+                radius = (sizes[at] if isinstance(sizes, (list, tuple)) else sizes) / 2
+                markers.append((log10(x) / 4 * width, log10(y) / 4 * high, radius))
+                texts.append((text, side, markers[-1]))
+        led = [note["text"] for note in made["layout"].get("annotations", ())]
+        assert {"attention", "up_proj"} <= {*led, *(text for text, _, _ in texts)}, window
+        assert "Q 256" in [text for text, _, _ in texts], window
+        for text, side, own in (each for each in texts if each[0]):
+            away, length = own[2] / 0.8 + 1, LETTER * len(text)  # 0.8 and 1 are plotly's
+            left = own[0] + (away if "right" in side else -away - length if "left" in side else -length / 2)
+            low = own[1] + (away if "top" in side else -away - 11 if "bottom" in side else -5.5)
+            box = left, low, left + length, low + 11
+            nearest = min((each for each in markers if each != own), key=lambda marker: distance(box, marker))
+            assert distance(box, own) < distance(box, nearest), (window, text)
+
+
+def test_a_text_that_lines_surround_stands_where_they_strike_the_least_of_it() -> None:
+    """A cage of level lines 11 px above and below the point, and of upright ones 20 px beside it."""
+    across, up = 4 / WIDE, 4 / HIGH  # decades of a pixel
+    cage = {
+        f"{name} {way}": [(2 + right * across, 2 + above * up) for right, above in ends]
+        for way in (-1, 1)
+        for name, ends in (("level", ((-80, 11 * way), (80, 11 * way))), ("upright", ((20 * way, -40), (20 * way, 40))))
+    }
+    rows = [{"line": name, "x": 10**x, "y": 10**y} for name, ends in cage.items() for x, y in ends]
+    lines = tuple(Line(Rows("rows", (("line", name),)), "x", "y", name, markers=False) for name in cage)
+    point = Points(Rows("points"), "x", "y", "points", text="name")
+    results = {"rows": rows, "points": [{"x": 100.0, "y": 100.0, "name": "a kernel"}]}
+    (found,) = (trace for trace in figure((*lines, point), results)["data"] if trace["name"] == "points")
+    assert found["text"] == ["a kernel"]
+    assert found["textposition"][0] in ("middle right", "middle left")
+
+
+def test_a_line_to_a_text_is_no_longer_than_it_has_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Panels of 180 px, in which no place is off every line: a text stands across one rather than far away."""
+    path = tmp_path / "figure.html"
+    gpus = "h100,h200,b200,h20,mi300x,l40s"
+    assert run(["roofline", "--model", "dsv3", "--gpu", gpus, "--layout", "panels", "--output", str(path)]) == 0
+    capsys.readouterr()
+    (found,) = re.findall(r'<script type="application/json">(.*)</script>', path.read_text(encoding="utf-8"))
+    made = json.loads(found)
+    layouts = [made["wide"]["layout"], made["narrow"]["layout"], *(own["layout"] for own in made["windows"])]
+    notes = [note for layout in layouts for note in layout.get("annotations", ())]
+    led = [hypot(note["ax"], note["ay"]) for note in notes if "ax" in note]
+    assert len(led) > 50
+    assert max(led) < 150
+
+
+def test_lines_between_cells_give_way_where_those_are_narrow() -> None:
+    """As in a picture they take a twelfth at most, so that 1 px needs 12; a hatch has no edge, as it has none there."""
+    for steps, count in (([4096.0 * at for at in range(1, 33)], 32), ([4096.0, 8192.0, 16384.0], 3)):
+        rows = [{"x": x, "y": y, "ratio": ratio} for x in steps for y, ratio in ((1.0, 2.0), (2.0, 0.5))]
+        axis = Axis("x", "log", kind="integer")
+        cells = Cells(Rows("rows"), "x", "y", "ratio", "less", "more", "ratio", "short_factor")
+        for window, made in windows(Chart("t", "", (Panel(axis, axis, (cells,)),)), {"rows": rows}):
+            (grid,) = (trace for trace in made["data"] if trace["type"] == "heatmap")
+            assert not {"xgap", "ygap"} & set(grid)
+            hatched = [trace for trace in made["data"] if "fillpattern" in trace and len(trace["x"]) > 1]
+            assert [trace["line"]["width"] for trace in hatched] == [0]
+            (white,) = (trace for trace in made["data"] if trace.get("line", {}).get("color") == "white")
+            assert white["line"]["width"] == 1
+            ends = list(grid["x"])
+            px = panel_px(made, window) / log10(ends[-1] / ends[0])
+            wide = [log10(high / low) * px >= 12 for low, high in pairwise(ends)]
+            wanted = [at for at, both in zip(ends[1:-1], pairwise(wide), strict=True) if all(both)]
+            upright = [white["x"][at] for at in range(0, len(white["x"]), 3) if white["x"][at] == white["x"][at + 1]]
+            assert upright == pytest.approx(wanted), window
+            assert len(upright) < count - 1 or count == 3
+            assert len(white["x"]) == 3 * (len(upright) + 1)  # and one between both rows
+
+
+def test_the_name_of_a_zone_cuts_nothing_out_of_a_point() -> None:
+    """It has a ground only where a roof would strike it through: 6 px below the panel's top, which is 10^4."""
+    at = 10 ** (4 * (1 - 6 / HIGH))
+    zones = Zones("at", "memory binds", "compute binds")
+    roof = Roof("slope", "flat", label="roof")
+    point = Points(Rows("rows"), "x", "y", "points")
+    results = {"at": 100.0, "slope": 1e9, "flat": at, "rows": [{"x": 130.0, "y": at}]}
+    for marks, grounds in (
+        ((zones,), {"memory": None, "compute": None}),
+        ((zones, roof), {"memory": BELOW_SHADE, "compute": ABOVE_SHADE}),
+        ((zones, roof, point), {"memory": BELOW_SHADE, "compute": None}),
+    ):
+        notes = figure(marks, results)["layout"]["annotations"]
+        found = {note["text"].strip("\u2190\u2192 ").partition(" ")[0]: note.get("bgcolor") for note in notes}
+        assert found == grounds
+
+
+def test_title_and_caption_are_folded_within_the_figure() -> None:
+    """By the widest of the fonts that a browser may have; both begin 10 px from the figure's left."""
+    fonts = pytest.importorskip("matplotlib.ft2font")
+    folder = Path(pytest.importorskip("matplotlib").get_data_path()) / "fonts" / "ttf"
+    words = "NVIDIA H100 SXM5 80GB: 989.4 TFLOP/s dense bf16, 3.35 TB/s"
+    drawn = Chart(words, words, chart(()).panels)
+    for window, made in windows(drawn, {}):
+        title, caption = re.fullmatch(
+            r"<b>(.*)</b><br><span[^>]*>(.*)</span>", made["layout"]["title"]["text"]
+        ).groups()
+        for text, name, size in ((title, "DejaVuSans-Bold.ttf", 19), (caption, "DejaVuSans.ttf", 13)):
+            font = fonts.FT2Font(str(folder / name))
+            font.set_size(size, 72)
+            for line in text.split("<br>"):
+                font.set_text(line)
+                assert 10 + font.get_width_height()[0] / 64 <= window - 47, (window, line)
 
 
 def crossings(count: int) -> tuple[tuple[Line, ...], dict[str, Any]]:

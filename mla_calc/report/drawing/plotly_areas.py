@@ -138,12 +138,15 @@ def zone_shapes(
             continue
         width, height = max(map(len, lines)) * ZONE_PX * CHAR, len(lines) * ZONE_LINE_PX
         left = across + shift - (width if side == "right" else 0)
-        places.occupy_text((left, frame.height_px - height, left + width, frame.height_px))
+        box = left, frame.height_px - height, left + width, frame.height_px
+        # a ground keeps a roof from striking the name through, but would cut a piece out of a marker
+        is_struck = places.ways.touches(box) and not places.markers.touches(box)
+        places.occupy_text(box)
         names.append(
             place | {"x": log10(border) if log else border, "y": 1, "yanchor": "top", "xanchor": side, "align": side,
                      "xshift": shift, "text": "<br>".join(map(safe, lines)), "showarrow": False,
                      "font": {"size": ZONE_PX, "color": SOFT}}
-            | ({"bgcolor": colour} if len(lines) == 1 else {})  # a ground of several lines hides points below the top
+            | ({"bgcolor": colour} if is_struck else {})
         )  # fmt: skip
     return shapes, names
 

@@ -11,7 +11,7 @@ from .. import format as fmt
 from ..chart import Cells, Chart, Colour, Rule
 from ..chart_data import drawn, edges, number_at, value
 from ..record import Results
-from .cells import FULL, PALE, cell_colour, key_text, octaves_of, tint
+from .cells import FULL, MOST_EDGE, PALE, cell_colour, key_text, octaves_of, tint
 from .plotly_frame import FONT_PX, TICK_AIR_PX, TICK_CHAR_PX, Direction, Frame, rule_names, safe
 from .plotly_marks import Trace, placed, told_by, told_to
 from .plotly_texts import CHAR, TEXT_PX, Places
@@ -23,6 +23,8 @@ FITTING = 0.9
 """Of a cell: what its number may take."""
 HATCH: dict[str, Any] = {"shape": "/", "size": 7, "solidity": 0.16, "fgcolor": TEXT_COLOURS["red"]}
 """Of values below 1, so that grey print tells them."""
+SEAM_PX = 1
+"""Between two cells: a thinner line would not be seen."""
 KEY_AT_PX, KEY_THICK_PX = 52, 13
 """From the panels' foot to the key, and how thick that is."""
 SIDES_LEGEND = "legend2"
@@ -100,8 +102,6 @@ def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places, oc
         "z": [[log10(ratio) if ratio else None for ratio in row] for row in ratios],
         "customdata": ratios,
         "coloraxis": "coloraxis",
-        "xgap": 1,
-        "ygap": 1,
         "hoverongaps": False,
         "hoverinfo": "text",
         **told_to(
@@ -110,7 +110,7 @@ def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places, oc
     }
     known = {place: ratio for place, record in at.items() if (ratio := value(record, mark.value))}
     below = [(across[x], up[y]) for (x, y), ratio in known.items() if ratio < 1]
-    found = [made, _hatched(below)]
+    found = [made, _hatched(below), _seams(across, up, places)]
     if mark.text:
         texts = {place: fmt.shown(value(at[place], mark.text), mark.kind) for place in known}
         colours = {place: cell_colour(ratio, octaves) for place, ratio in known.items()}
@@ -145,9 +145,37 @@ def _hatched(boxes: list[tuple[tuple[float, float], tuple[float, float]]]) -> Tr
         y += [low, low, high, high, low, None]
     return {
         "type": "scatter", "mode": "lines", "x": x, "y": y, "fill": "toself", "fillcolor": "rgba(0,0,0,0)",
-        "fillpattern": HATCH | {"bgcolor": "rgba(0,0,0,0)"}, "line": {"width": 1, "color": "white"},
+        "fillpattern": HATCH | {"bgcolor": "rgba(0,0,0,0)"}, "line": {"width": 0},
         "hoverinfo": "skip", "showlegend": False,
     }  # fmt: skip
+
+
+def _seams(across: Spans, up: Spans, places: Places) -> Trace:
+    """White lines between columns and between rows.
+
+    They are no gaps of plotly's: those are the same between all columns, of which the narrow ones would be gap alone.
+    """
+    x: list[float | None] = []
+    y: list[float | None] = []
+    columns, rows = _ends(across), _ends(up)
+    for at in _parting(across, "x", places.frame):
+        x += [at, at, None]
+        y += [rows[0], rows[-1], None]
+    for at in _parting(up, "y", places.frame):
+        x += [columns[0], columns[-1], None]
+        y += [at, at, None]
+    return {
+        "type": "scatter", "mode": "lines", "x": x, "y": y, "line": {"width": SEAM_PX, "color": "white"},
+        "hoverinfo": "skip", "showlegend": False,
+    }  # fmt: skip
+
+
+def _parting(spans: Spans, direction: Direction, frame: Frame) -> list[float]:
+    """Where columns, or rows, meet of which the narrower has room for a line: it takes no more than a picture's."""
+    length = frame.width_px if direction == "x" else frame.height_px
+    parts = [(high, (frame.share(direction, high) - frame.share(direction, low)) * length)
+             for low, high in spans.values()]  # fmt: skip
+    return [at for (at, one), (_, other) in pairwise(parts) if MOST_EDGE * min(one, other) >= SEAM_PX]
 
 
 def _texts(

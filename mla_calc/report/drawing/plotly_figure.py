@@ -48,8 +48,8 @@ BUTTONS_WIDE_PX = 190
 TITLE_PX, CAPTION_PX = 19, 13
 HEAD_LINE_PX = 1.3 * TITLE_PX
 """Of a line of title or caption: plotly has one height for both."""
-TITLE_CHAR_PX, CAPTION_CHAR_PX = 11.6, 7.0
-"""The mean width of a character, in the widest of the fonts."""
+TITLE_CHAR_PX, CAPTION_CHAR_PX = 12.1, 7.4
+"""The mean width of a character in the widest of the fonts, where most are capitals and digits, as of GPUs."""
 NARROW_BELOW_PX, LEAST_PANEL_PX = 820, 180
 """Windows that have their panels one below the other: those below a width, or with less of it for each panel."""
 WINDOWS_PX = (360, 480, 600, 700, 760, NARROW_BELOW_PX, 960, 1100, 1260)
@@ -246,11 +246,12 @@ def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> No
                 places.wall(mark.axis, at)
         if isinstance(mark, Line | Points):
             few = len(points) <= CROWD
+            is_seen = isinstance(mark, Points) or mark.markers
             for x, y, record in points:
                 size = radius(mark, record)
                 places.hits.add(Hit(mark, record, *places.at(x, y), size, NEAR_PX if few else 0.0))
                 if few:
-                    places.occupy(x, y, size, size)
+                    places.occupy(x, y, size, is_seen)
 
 
 def _mark(mark: Mark, frame: Frame, results: Results, places: Places, layout: dict[str, Any]) -> list[Trace]:

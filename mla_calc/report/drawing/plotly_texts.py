@@ -11,7 +11,7 @@ from typing import Any
 
 from .plotly_boxes import Box, Boxes, overlap, shared
 from .plotly_frame import Direction, Frame, safe
-from .plotly_hover import Hits
+from .plotly_hover import NEAR_PX, Hits
 
 TEXT_PX = 11
 CHAR = 0.6
@@ -46,8 +46,12 @@ LED_STEPS = 12
 LATTICE_PX, TIGHT_PX, MOST_FREE = 12, 4, 200
 """Between the places of a panel that are tried where none of those has room, and where none of the first has; and of
 how many it is seen what a line to them would cut."""
+WALL_WORTH_PX, WAY_WORTH_PX = 40, 80
+"""How much further away a text may stand, to be on no line across the panel, and on no roof or other line."""
 ROOF_STEP_PX, ROOF_AIR_PX = 8, 5
 """Between the places of a roof's name, and from it to the roof."""
+RIVAL_PX = 2.0
+"""What another marker has to be further from a text than the one that it names, or a line joins both."""
 COVERED_POINT = 100
 """What it costs a cell's text to cover a point; a small box of a line costs 1."""
 BESIDE_PX, SAME_PX = 4, 0.25
@@ -64,6 +68,8 @@ class Places:
     taken: Boxes = field(default_factory=Boxes)
     texts: Boxes = field(default_factory=Boxes)
     """Those of them that are texts'."""
+    markers: Boxes = field(default_factory=Boxes)
+    """What a text could be read as the name of: markers that are seen, each as the square around it."""
     leads: Boxes = field(default_factory=Boxes)
     """Places on the lines from texts to their points."""
     walls: Boxes = field(default_factory=Boxes)
@@ -84,10 +90,13 @@ class Places:
         frame = self.frame
         return frame.share("x", x) * frame.width_px, frame.share("y", y) * frame.height_px
 
-    def occupy(self, x: float, y: float, across_px: float, up_px: float) -> None:
-        """Keep texts off what reaches so far to both sides of a point."""
+    def occupy(self, x: float, y: float, radius: float, is_seen: bool) -> None:
+        """Keep texts off a point of a mark; where its marker ``is_seen``, also those that would be read as its name."""
         across, up = self.at(x, y)
-        self.taken.add((across - across_px, up - up_px, across + across_px, up + up_px))
+        box = _around(across, up, 2 * radius, 2 * radius)
+        self.taken.add(box)
+        if is_seen and overlap(box, (0.0, 0.0, self.frame.width_px, self.frame.height_px)):
+            self.markers.add(box)
 
     def occupy_text(self, box: Box) -> None:
         """Keep texts off a text that has no other place."""
@@ -125,7 +134,7 @@ class Places:
         only: Sequence[str] = (),
         strict: bool = False,
     ) -> str | None:
-        """The side of a point at which its text has room, or ``None``: then only pointing at it tells.
+        """The side of a point at which its text has room and is read as its, or ``None``: then only pointing tells.
 
         ``sides`` are tried first, or those of ``only`` alone. ``strict``: it may cross no line at all; else an upright
         or level one of the whole panel before any other.
@@ -135,14 +144,28 @@ class Places:
         gap = radius / 0.8 + 1  # plotly's own
         large = BESIDE_LARGE if radius > LARGE_PX else ()
         order = only or (*sides, *large, *SIDES)
+        free = []
+        for side in dict.fromkeys(order):
+            right, above = SIDES[side]
+            left = across + right * gap - (0 if right > 0 else width if right < 0 else width / 2)
+            low = up + above * gap - (0 if above > 0 else height if above < 0 else height / 2)
+            box = left, low, left + width, low + height
+            if self._is_free(box) and not self._misread(box, across, up, radius):
+                free.append((side, box))
         for lines in self._lines(strict):
-            for side in order:
-                right, above = SIDES[side]
-                left = across + right * gap - (0 if right > 0 else width if right < 0 else width / 2)
-                low = up + above * gap - (0 if above > 0 else height if above < 0 else height / 2)
-                if self._take((left, low, left + width, low + height), lines):
+            # where none is off all lines, that on the shortest piece of them
+            tries = free if lines else sorted(free, key=lambda each: len(self.ways.touching(each[1])))
+            for side, box in tries:
+                if self._take(box, lines):
                     return side
         return None
+
+    def _misread(self, box: Box, across: float, up: float, radius: float) -> bool:
+        """Whether a text is as near to another marker as to that which it names; one at the same place is no other."""
+        reach = _gap(box, across, up, radius) + RIVAL_PX
+        near = self.markers.touching((box[0] - reach, box[1] - reach, box[2] + reach, box[3] + reach))
+        others = [((left + right) / 2, (low + high) / 2, (right - left) / 2) for left, low, right, high in near]
+        return any(_gap(box, *other) < reach for other in others if hypot(other[0] - across, other[1] - up) > NEAR_PX)
 
     def _lines(self, strict: bool = False) -> Sequence[tuple[Boxes, ...]]:
         """What a text keeps off beside other texts, in the order in which it gives up on that."""
@@ -189,9 +212,8 @@ class Places:
     def _anywhere(self, across: float, up: float, width: float, height: float) -> Box:
         """Where in the panel a text has room that must be there, near its point; or where it covers least of others."""
         free = [box for box in self._lattice(across, up, width, height, LATTICE_PX) if self._is_free(box)]
-        near = free[:MOST_FREE]
-        clear = (box for lines in self._lines() for box in near if self._is_free(box, lines))
-        box = next((box for box in clear if self._cuts(box, across, up) <= 1), None)
+        near = sorted(free[:MOST_FREE], key=lambda box: _away(box, across, up) + self._crossed(box))
+        box = next((box for box in near if self._cuts(box, across, up) <= 1), None)
         if box is None:  # a line through another text, or no air above and below, is still better than no text
             tight = () if free else self._lattice(across, up, width, TEXT_PX * 1.15, TIGHT_PX)
             box = free[0] if free else min(tight, key=self._covered)
@@ -203,7 +225,11 @@ class Places:
         right, high = max(self.frame.width_px - width, 0.0), max(self.frame.height_px - height, 0.0)
         corners = [(left, low) for left in _steps(right, apart) for low in _steps(high, apart)]
         boxes = [(left, low, left + width, low + height) for left, low in corners]
-        return sorted(boxes, key=lambda box: hypot((box[0] + box[2]) / 2 - across, (box[1] + box[3]) / 2 - up))
+        return sorted(boxes, key=lambda box: _away(box, across, up))
+
+    def _crossed(self, box: Box) -> float:
+        """What the lines that a text crosses are worth, as pixels that it may be further away to cross none."""
+        return WALL_WORTH_PX * self.walls.touches(box) + WAY_WORTH_PX * self.ways.touches(box)
 
     def _covered(self, box: Box) -> float:
         """How much of other texts a text would cover, in square pixels."""
@@ -356,6 +382,17 @@ def _in_lines(text: str, most: int) -> list[str]:
 def _around(across: float, up: float, width: float, height: float) -> Box:
     """The box around a middle."""
     return across - width / 2, up - height / 2, across + width / 2, up + height / 2
+
+
+def _away(box: Box, across: float, up: float) -> float:
+    """From a text's middle to a place."""
+    return hypot((box[0] + box[2]) / 2 - across, (box[1] + box[3]) / 2 - up)
+
+
+def _gap(box: Box, across: float, up: float, radius: float) -> float:
+    """From a text to a round marker: 0 where they touch."""
+    x, y = min(max(across, box[0]), box[2]), min(max(up, box[1]), box[3])
+    return max(0.0, hypot(across - x, up - y) - radius)
 
 
 def _steps(end: float, apart: float) -> list[float]:
