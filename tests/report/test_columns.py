@@ -128,8 +128,8 @@ def test_format_is_named_or_that_of_the_suffix(name: str | None, output: str | N
 @pytest.mark.parametrize(
     ("name", "output", "message"),
     [
-        ("xml", None, "--format xml: one of csv, json, parquet is accepted"),
-        ("table", "a.csv", "--format table: one of csv, json, parquet is accepted"),
+        ("xml", None, "--format 'xml': one of csv, json, parquet is accepted"),
+        ("table", "a.csv", "--format 'table': one of csv, json, parquet is accepted"),
         (None, "a.md", "the suffix .md names no format"),
         (None, "a", r"the suffix \(none\) names no format"),
         ("parquet", None, "--output FILE names a file"),
