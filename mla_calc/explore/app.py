@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 PAUSE_S = 0.15
 """How long a panel that takes long waits before it begins: another key may follow."""
 
-GARBAGE_AT = 50_000
-"""Objects made before garbage is looked for: at Python's 700 that is twenty times a change, a tenth of its time."""
+GARBAGE_AT = 10_000
+"""Objects made before garbage is looked for: at Python's 700 that is twenty times a change, a tenth of its time; at
+many more it would be seen."""
 
 THEMES = ("textual-dark", "textual-light")
 

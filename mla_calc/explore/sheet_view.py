@@ -79,13 +79,33 @@ class SheetView(ScrollView, can_focus=True):
         from .sheet import sheet_of
 
         self._folded = (self.found, width)
+        before, marked = self.sheet, self.selected
         self.sheet = sheet_of(self.found, width)
         self.virtual_size = Size(self.sheet.width, len(self.sheet.lines))
         self.selected = self._again(self.sheet.spots)
-        self.refresh()
+        self._redraw(before, marked)
         early, self._early = self._early, []
         for do in early:
             do()
+
+    def _redraw(self, before: Sheet | None, marked: Spot | None) -> None:
+        """Draw what is not as it was: a change moves few lines, and the rest takes a tenth of its time."""
+        assert self.sheet is not None
+        if before is None or len(before.lines) != len(self.sheet.lines):
+            self.refresh()
+            return
+        shown = {spot.line for spot in (marked, self.selected) if spot}
+        pairs = zip(before.lines, self.sheet.lines, strict=True)
+        other = (number for number, (old, new) in enumerate(pairs) if old != new or number in shown)
+        top, (width, height) = self.scroll_offset.y, self.size
+        regions: list[Region] = []
+        for line in (Region(0, number - top, width, 1) for number in other if top <= number < top + height):
+            if regions and regions[-1].bottom == line.y:
+                regions[-1] = regions[-1].union(line)
+            else:
+                regions.append(line)
+        if regions:
+            self.refresh(*regions)
 
     def once_laid_out(self, do: Callable[[], object]) -> None:
         """Do what takes a selection: now, or as soon as there is a sheet, which a panel gone to just now lacks."""

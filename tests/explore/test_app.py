@@ -650,6 +650,28 @@ def test_the_same_number_stays_selected_after_a_change() -> None:
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("panel", ["2", "4", "5"])
+def test_after_many_changes_the_screen_is_as_if_opened_so(size: tuple[int, int], panel: str) -> None:
+    """Of a sheet only the lines that changed are drawn anew: none of them may be forgotten."""
+
+    async def test() -> None:
+        async with opened(V32, size=size) as (app, pilot):
+            await press(pilot, panel)
+            view = app.query_one(f"#{app.active}", SheetView)
+            view.scroll_to(y=2, animate=False)
+            for key in "mMpPtTaAubcuUbc":
+                await press(pilot, key)  # and none that draws a whole panel, as to select another number does
+            found, state, offset = screen_text(app), app.state, view.scroll_offset
+        async with opened(state, size=size) as (fresh, again):
+            await press(again, panel)
+            fresh.query_one(f"#{fresh.active}", SheetView).scroll_to(*offset, animate=False)
+            await settle(again)
+            assert screen_text(fresh).splitlines()[:-2] == found.splitlines()[:-2]  # but for what the last key said
+
+    run(test)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_what_was_scrolled_past_a_shorter_sheet_comes_back(size: tuple[int, int]) -> None:
     async def test() -> None:
         async with opened(size=size) as (app, pilot):
