@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ..data import names_of, preset_files, read_mapping
 from ..errors import InputError
+
+
+def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Completion of one of ``names``."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def models(incomplete: str) -> list[str]:
@@ -30,7 +37,7 @@ def mma_dtypes(incomplete: str) -> list[str]:
     """Dtypes of a product's operands that begin with ``incomplete``."""
     from ..hardware.gpu import DTYPES
 
-    return [name for name in DTYPES if name.startswith(incomplete)]
+    return one_of(DTYPES)(incomplete)
 
 
 def layouts(incomplete: str) -> list[str]:
@@ -42,7 +49,7 @@ def forms(incomplete: str) -> list[str]:
     """What of MLA may be cached, that begins with ``incomplete``."""
     from ..costs.tokens import CACHE_FORMS
 
-    return [name for name in CACHE_FORMS if name.startswith(incomplete)]
+    return one_of(CACHE_FORMS)(incomplete)
 
 
 def anything(incomplete: str) -> list[str]:
@@ -50,9 +57,8 @@ def anything(incomplete: str) -> list[str]:
     return [name for kind in ("models", "gpus", "engines", "layouts") for name in _names(kind, incomplete)]
 
 
-def formats(incomplete: str) -> list[str]:
-    """Output formats that begin with ``incomplete``."""
-    return [name for name in ("table", "json", "csv", "markdown") if name.startswith(incomplete)]
+formats = one_of(("table", "json", "csv", "markdown"))
+"""Output formats."""
 
 
 def _listed(kind: str, incomplete: str) -> list[str]:

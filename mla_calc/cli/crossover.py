@@ -87,9 +87,9 @@ def answer(
     loaded, layout = load_model(model), load_layout(dtype)
     mla, indexer = request.mla_of(loaded, "crossover"), indexer_of(loaded, sparse)
     card, ceilings = request.ceilings_of(gpu, mma_dtype)
-    axes = request.axes(
-        tp=tp, batch=batch, context=(MAP_CONTEXTS if with_map else "4096") if context is None else context
-    )
+    if context is None:
+        context = MAP_CONTEXTS if with_map else "4096"
+    axes = request.axes(tp=tp, batch=batch, context=context)
     axes.points()
     if with_map:
         check_map(axes)

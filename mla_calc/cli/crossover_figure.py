@@ -193,7 +193,7 @@ def _thresholds(results: dict[str, Any], tp: int) -> list[Rule]:
         if item["counts"] == "queries" and item["heads_per_rank"] in (None, heads):
             found.setdefault(item["threshold"], []).append(index)
     releases = _releases(results)
-    label = f"{', '.join(releases)} absorb{'s' if len(releases) == 1 else ''} up to"
+    label = _absorb_up_to(releases)
     rules: list[Rule] = []
     for here, places in found.items():
         names = _backends([results["engines"][place] for place in places], releases)
@@ -206,6 +206,11 @@ def _thresholds(results: dict[str, Any], tp: int) -> list[Rule]:
 def _releases(results: dict[str, Any]) -> list[str]:
     """The engine releases that have thresholds in queries."""
     return list(dict.fromkeys(item["engine"] for item in results["engines"] if item["counts"] == "queries"))
+
+
+def _absorb_up_to(releases: list[str]) -> str:
+    """``vLLM 0.33.0 absorbs up to``."""
+    return f"{', '.join(releases)} absorb{'s' if len(releases) == 1 else ''} up to"
 
 
 def _backends(items: list[dict[str, Any]], releases: list[str]) -> str:
@@ -246,8 +251,7 @@ def _unseen(report: Report, tp: int, batch: int) -> Iterator[str]:
     beyond = [rule for rule in _thresholds(report.results, tp) if (number_at(report.results, rule.path) or 0) > top]
     if beyond:
         named = ", ".join(rule.text.replace("{}", f"{number_at(report.results, rule.path):,}") for rule in beyond)
-        releases = _releases(report.results)
-        yield f"above the map: {', '.join(releases)} absorb{'s' if len(releases) == 1 else ''} up to {named}"
+        yield f"above the map: {_absorb_up_to(_releases(report.results))} {named}"
 
 
 def _listed(places: list[tuple[int, float]]) -> str:

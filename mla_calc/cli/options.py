@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .complete import comparators, formats, gpus, layouts, mma_dtypes, models
+from .complete import comparators, formats, gpus, layouts, mma_dtypes, models, one_of
 
 
 def command_app() -> typer.Typer:
@@ -71,7 +71,7 @@ Size = Annotated[
     typer.Option(
         "--size",
         help="Size of a PNG, SVG or PDF: slide or column.",
-        autocompletion=lambda incomplete: [name for name in SIZES if name.startswith(incomplete)],
+        autocompletion=one_of(SIZES),
         show_default=SIZES[0],
     ),
 ]

@@ -16,7 +16,7 @@ from ..report.page import Page, as_report
 from ..report.page_html import to_html
 from ..report.page_markdown import to_markdown, write_markdown
 from ..report.render import to_json
-from ..report.write import STDOUT, check_replaceable, check_suffix, replacing
+from ..report.write import HOLDS, STDOUT, check_replaceable, check_suffix, replacing, write_utf8
 from ..sizes import parse_count
 from . import complete, options, request
 from .report_asked import CHUNK, PASSED, checked
@@ -28,7 +28,7 @@ app = options.command_app()
 FORMATS = ("html", "markdown", "json")
 COUNTS = ("tp", "dp", "gpus", "batch", "queries", "context", "chunk", "max_model_len")
 """Options that are whole numbers."""
-SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+SUFFIXES = {suffix: name for suffix, name in HOLDS.items() if name in FORMATS}
 
 Gpu = Annotated[
     str,
@@ -59,7 +59,7 @@ Format = Annotated[
         "--format",
         "-f",
         help="html, markdown or json.",
-        autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
+        autocompletion=complete.one_of(FORMATS),
         show_default="by the suffix",
     ),
 ]
@@ -141,7 +141,7 @@ def report(
         sys.stdout.write(text)
     else:
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            write_utf8(path, text)
 
 
 def _written(chosen: str, output: Path | None) -> dict[str, str]:

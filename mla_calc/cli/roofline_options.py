@@ -23,11 +23,6 @@ DRAWN: tuple[Axis, ...] = ("tp", "queries")
 """The axes that the figure shows where none are asked for: more would hide one another."""
 
 
-def _one_of(names: Sequence[str]) -> Callable[[str], list[str]]:
-    """Completion of one of ``names``."""
-    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
-
-
 def _list_of(one: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Completion of the last entry of a list with commas."""
 
@@ -53,7 +48,7 @@ Over = Annotated[
     typer.Option(
         "--over",
         help="Axes to follow: tp, batch, context, queries.",
-        autocompletion=_list_of(_one_of(AXES)),
+        autocompletion=_list_of(complete.one_of(AXES)),
         show_default="those with a list, else all",
     ),
 ]
@@ -67,23 +62,25 @@ MmaDtypes = Annotated[
 ]
 Levels = Annotated[
     str,
-    typer.Option("--levels", help="Roofs beside memory's: link, pcie.", autocompletion=_list_of(_one_of(LEVELS))),
+    typer.Option(
+        "--levels", help="Roofs beside memory's: link, pcie.", autocompletion=_list_of(complete.one_of(LEVELS))
+    ),
 ]
 Layout = Annotated[
     str,
-    typer.Option("--layout", help="Several GPUs: overlay or panels.", autocompletion=_one_of(LAYOUTS)),
+    typer.Option("--layout", help="Several GPUs: overlay or panels.", autocompletion=complete.one_of(LAYOUTS)),
 ]
 MeasuredFile = Annotated[
     Path | None,
     typer.Option("--measured", help="Draw measured kernels: a validate run's JSON, or a CSV.", show_default=False),
 ]
 WhichPath = Annotated[
-    str, typer.Option("--path", help="Kernels of absorbed, naive or both.", autocompletion=_one_of(PATHS))
+    str, typer.Option("--path", help="Kernels of absorbed, naive or both.", autocompletion=complete.one_of(PATHS))
 ]
 Follow = Annotated[
     str,
     typer.Option(
-        "--follow", help="What trajectories show: attention or path.", autocompletion=_one_of(FOLLOWED)
+        "--follow", help="What trajectories show: attention or path.", autocompletion=complete.one_of(FOLLOWED)
     ),
 ]  # fmt: skip
 

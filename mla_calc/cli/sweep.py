@@ -44,21 +44,16 @@ SETTING_OPTIONS = {
 """Parameters behind the fields of a setting."""
 
 
-def _names(incomplete: str) -> list[str]:
-    return [name for name in SWEEPS if name.startswith(incomplete)]
-
-
-def _formats(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
 @app.command()
 def sweep(
     ctx: typer.Context,
     model: options.Model,
     command: Annotated[
         str,
-        typer.Argument(help="Whose figures: flops (both paths), cache, intensity or workspace.", autocompletion=_names),
+        typer.Argument(
+            help="Whose figures: flops (both paths), cache, intensity or workspace.",
+            autocompletion=complete.one_of(SWEEPS),
+        ),
     ] = "flops",
     gpu: options.Gpu = None,
     tp: options.Tp = "1",
@@ -82,7 +77,7 @@ def sweep(
             "--format",
             "-f",
             help="csv, json or parquet.",
-            autocompletion=_formats,
+            autocompletion=complete.one_of(FORMATS),
             show_default="the suffix of --output, or csv",
         ),
     ] = None,

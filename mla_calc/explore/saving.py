@@ -10,7 +10,7 @@ from threading import Lock
 from ..errors import InputError
 from ..report.record import Report
 from ..report.render import to_json
-from ..report.write import replacing, write_figure
+from ..report.write import replacing, write_figure, write_utf8
 from .answers import Answers, Wrong
 from .state import COMMANDS, State
 
@@ -47,7 +47,7 @@ def save(answers: Answers, state: State, folder: Path) -> tuple[Path, ...]:
         target, figure = taken_names(folder)
         try:
             with replacing(target, None) as path:
-                path.write_text(text, encoding="utf-8", errors="backslashreplace")
+                write_utf8(path, text)
             if isinstance(roofline, Wrong):
                 figure.unlink()
                 return (target,)

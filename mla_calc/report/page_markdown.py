@@ -13,7 +13,7 @@ from .markdown_text import code, inline, text
 from .page import ENDINGS, OF_NOTES, SUMMARY, Page, Part, Section
 from .record import Report, Table
 from .render import cells, numeric_columns
-from .write import replacing
+from .write import replacing, write_utf8
 
 FIGURE_SUFFIX = ".svg"
 
@@ -32,7 +32,7 @@ def write_markdown(page: Page, output: Path) -> None:
                 path = files.enter_context(replacing(output.with_name(figure_name(output.stem, part))))
                 save_picture(part.chart, report.results, path, FIGURE_SUFFIX.lstrip("."), "slide")
         path = files.enter_context(replacing(output))
-        path.write_text(to_markdown(page, output.stem), encoding="utf-8", errors="backslashreplace")
+        write_utf8(path, to_markdown(page, output.stem))
 
 
 def figure_name(stem: str, part: Part) -> str:

@@ -17,16 +17,10 @@ from .render import FORMATS, SUFFIXES
 FIGURES = (".png", ".svg", ".pdf", ".html")
 """Suffixes of figures."""
 HOLDS = {
-    ".json": "json",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
+    **{suffix: name for suffix, name in SUFFIXES.items() if name != "table"},
+    **{suffix: suffix[1:] for suffix in FIGURES},
     ".htm": "html",
-    ".png": "png",
-    ".svg": "svg",
-    ".pdf": "pdf",
+    ".parquet": "parquet",
 }
 """What a file of a suffix holds, whichever command writes it; any format may go into one of another, such as .txt."""
 SLIDE = "slide"
@@ -56,7 +50,7 @@ def emit(report: Report, format_name: str | None, output: Path | None, explain: 
     if output is not None:
         text = FORMATS[chosen](report, explain)
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            write_utf8(path, text)
     elif chosen == "table" and sys.stdout.isatty():
         from rich.console import Console
 
@@ -90,7 +84,7 @@ def write_figure(report: Report, output: Path, size: str) -> None:
 
         text = html_page(report.chart, report)
         with replacing(output) as path:
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            write_utf8(path, text)
     else:
         from .drawing.picture import save_picture
 
@@ -162,6 +156,11 @@ def replacing(output: Path, option: str | None = "--output") -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{name}: cannot be written: {error.strerror}") from None
+
+
+def write_utf8(path: Path, text: str) -> None:
+    """Write ``text``; what of a path in it is no UTF-8 is escaped, as on stdout."""
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def check_replaceable(output: Path, option: str) -> None:

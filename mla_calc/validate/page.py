@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..hardware.gpu import GPU
 from ..hardware.load import load_gpu
 from ..report import format as fmt
-from ..report.write import replacing
+from ..report.write import replacing, write_utf8
 from .compare import Comparison
 from .crossover_map import crossover_figure, duels
 from .decode_map import efficiency_figure, fractions
@@ -84,7 +84,7 @@ def write_page(
     text = page_text(run, comparison, sheet, engines, pictures, record_name=record_name, command=command, replay=replay)
     path = folder / REPORT
     with replacing(path, "--report") as temporary:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_utf8(temporary, text)
     return path
 
 

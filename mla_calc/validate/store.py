@@ -11,7 +11,7 @@ from typing import Any
 from ..data import parse_json, read_text
 from ..errors import InputError, shown
 from ..report.record import plain
-from ..report.write import replacing
+from ..report.write import replacing, write_utf8
 from ..schema import build
 from .record import SCHEMA, Row, Run
 
@@ -33,7 +33,7 @@ def write_run(run: Run, path: Path) -> None:
     """
     text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with replacing(path, option=None) as temporary:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_utf8(temporary, text)
 
 
 def read_run(path: Path) -> Run:

@@ -71,9 +71,14 @@ def readable_on(colour: Any) -> str:
     """Ink or white, whichever stands out more from ``colour``."""
     from matplotlib.colors import to_rgb
 
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    return INK if is_light(to_rgb(colour), INK_LUMINANCE) else "white"
+
+
+def is_light(colour: Iterable[float], dark: float = 0.0) -> bool:
+    """Whether a text of luminance ``dark`` stands out more from a colour, in parts of 1, than a white one."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return INK if (luminance + 0.05) ** 2 > 1.05 * (INK_LUMINANCE + 0.05) else "white"
+    return (luminance + 0.05) ** 2 > 1.05 * (dark + 0.05)
 
 
 def known(sheet: Sheet, mark: Cells) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..chart_data import bar_text, column, drawn, number_at, value
 from ..record import Results
 from .cells import tint
 from .plotly_cells import halo, readable_on
-from .plotly_frame import NUMBER_PX, Frame, beside_map, safe
+from .plotly_frame import NUMBER_PX, Frame, beside_map, rules_at, safe
 from .plotly_marks import DASHES, FAINT, Trace, told_by, told_to
 from .plotly_texts import CHAR, TEXT_PX, Places
 from .style import ABOVE_SHADE, BELOW_SHADE, COLOURS, INK, SOFT, TEXT_COLOURS
@@ -80,9 +80,7 @@ def bars_traces(mark: Bars, frame: Frame, results: Results) -> list[Trace]:
 
 def _anchor(mark: Bars, frame: Frame, results: Results) -> str:
     """Where in its bars a mark's numbers stand: in the middle, or at an end where that is on fewer upright rules."""
-    rules = [each for each in frame.panel.marks if isinstance(each, Rule) and each.axis == "x"]
-    owns = [number_at(results, rule.path) for rule in rules]
-    uprights = [at for own in owns if own is not None and (at := frame.position("x", own)) is not None]
+    across = [frame.share("x", upright) * frame.width_px for upright in rules_at(frame, results, "x")]
     low = frame.ends["x"][0]
     crossed = dict.fromkeys(("middle", "start", "end"), 0)
     for start, end, text in _spans(mark, frame, results):
@@ -92,7 +90,6 @@ def _anchor(mark: Bars, frame: Frame, results: Results) -> str:
         width = len(text) * NUMBER_PX
         lefts = ((left + right - width) / 2, left + NUMBER_OFF_PX, right - NUMBER_OFF_PX - width)
         for anchor, at in zip(crossed, lefts, strict=True):
-            across = [frame.share("x", upright) * frame.width_px for upright in uprights]
             crossed[anchor] += sum(at - NUMBER_OFF_PX < each < at + width + NUMBER_OFF_PX for each in across)
     return min(crossed, key=lambda anchor: crossed[anchor])
 

@@ -8,11 +8,11 @@ from math import log10
 from typing import Any
 
 from .. import format as fmt
-from ..chart import Cells, Chart, Colour, Rule
-from ..chart_data import drawn, edges, number_at, value
+from ..chart import Cells, Chart, Colour
+from ..chart_data import drawn, edges, value
 from ..record import Results
-from .cells import FULL, MOST_EDGE, PALE, cell_colour, key_text, octaves_of, tint
-from .plotly_frame import FONT_PX, TICK_AIR_PX, TICK_CHAR_PX, Direction, Frame, rule_names, safe
+from .cells import FULL, MOST_EDGE, PALE, cell_colour, is_light, key_text, octaves_of, tint
+from .plotly_frame import FONT_PX, TICK_AIR_PX, TICK_CHAR_PX, Direction, Frame, rule_names, rules_at, safe
 from .plotly_marks import Trace, placed, told_by, told_to
 from .plotly_texts import CHAR, TEXT_PX, Places
 from .style import COLOURS, SOFT, TEXT_COLOURS
@@ -82,9 +82,7 @@ def css(colour: Iterable[float]) -> str:
 
 def readable_on(colour: Iterable[float]) -> str:
     """Black or white, whichever stands out more: one of both has a contrast of 4.5 and more on any colour."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
-    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
+    return "#000000" if is_light(colour) else "#ffffff"
 
 
 def cells_traces(mark: Cells, frame: Frame, results: Results, places: Places, octaves: float) -> list[Trace]:
@@ -197,7 +195,7 @@ def _texts(
     size = min(FONT_PX - 1, *fitting) if fitting else 0.0
     shown = list(texts) if size >= LEAST_PX else []
     size = max(size, LEAST_PX)  # plotly takes no size below 1, of no text either
-    levels = _levels(places.frame, results)
+    levels = rules_at(places.frame, results, "y")
     at = [places.in_cell(boxes[place], texts[place], size, levels) for place in shown]
     halos = [css(colours[place]) for place in shown]
     return {
@@ -226,13 +224,6 @@ def halo(colour: str) -> str:
     """In CSS' words: a text's ground, over a hatch and over a line that it has no room beside."""
     ways = [(x, y) for x in (-2, 0, 2) for y in (-2, 0, 2) if x or y]
     return ", ".join(f"{x}px {y}px 1px {colour}" for x, y in ways)
-
-
-def _levels(frame: Frame, results: Results) -> list[float]:
-    """Where level rules lie, in the y axis' units."""
-    rules = [mark for mark in frame.panel.marks if isinstance(mark, Rule) and mark.axis == "y"]
-    owns = [number_at(results, rule.path) for rule in rules]
-    return [at for own in owns if own is not None and (at := frame.position("y", own)) is not None]
 
 
 def _sides(mark: Cells) -> list[Trace]:

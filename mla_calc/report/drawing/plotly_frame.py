@@ -268,6 +268,13 @@ def beside_map(panel: Panel, mark: Rule) -> bool:
     return mark.axis == "y" and panel.y.scale != "category" and is_map(panel)
 
 
+def rules_at(frame: Frame, results: Results, direction: Direction) -> list[float]:
+    """Where the rules across an axis lie, in its units."""
+    rules = [mark for mark in frame.panel.marks if isinstance(mark, Rule) and mark.axis == direction]
+    owns = [number_at(results, rule.path) for rule in rules]
+    return [at for own in owns if own is not None and (at := frame.position(direction, own)) is not None]
+
+
 def rule_names(panel: Panel, results: Results) -> list[tuple[float, Rule, str]]:
     """The rules that have their texts beside their panel, where they lie in the axis' units, and the folded texts."""
     rules = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.text and beside_map(panel, mark)]
