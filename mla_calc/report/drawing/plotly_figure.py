@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ..chart import Bars, Cells, Chart, Line, Mark, Points, Roof, Rule, Zones
-from ..chart_data import number_at
 from ..record import Results
 from .cells import octaves_of
 from .plotly_areas import bars_traces, rule_shapes, zone_shapes
 from .plotly_cells import KEY_AT_PX, SIDES_LEGEND, cells_traces, colour_axis, is_text, names_of_rules, ratios_of
 from .plotly_cloud import Cloud, cloud_of
 from .plotly_frame import (
+    DIRECTIONS,
     FONT_PX,
     LEGEND_CHAR_PX,
     LEGEND_MARK_PX,
@@ -26,6 +26,7 @@ from .plotly_frame import (
     folded,
     frames,
     margins_px,
+    rules_at,
     shown_title,
     title_lines,
 )
@@ -231,6 +232,9 @@ def _turn(mark: Mark) -> int:
 def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> None:
     """Keep texts off every point and line of the panel; of a crowd of points there is nowhere to keep them off."""
     frame = places.frame
+    for direction in DIRECTIONS:
+        for at in rules_at(frame, results, direction):
+            places.wall(direction, at)
     for index, mark in enumerate(frame.panel.marks):
         points: list[tuple[float, float, dict[str, Any]]] = []
         if isinstance(mark, Points):
@@ -240,10 +244,6 @@ def _keep_free(places: Places, results: Results, clouds: dict[int, Cloud]) -> No
             places.way([each[:2] for each in points])
         elif isinstance(mark, Roof):
             places.way(roof_points(mark, frame, results))
-        elif isinstance(mark, Rule) and (own := number_at(results, mark.path)) is not None:
-            at = frame.position(mark.axis, own)
-            if at is not None:
-                places.wall(mark.axis, at)
         if isinstance(mark, Line | Points):
             few = len(points) <= CROWD
             is_seen = isinstance(mark, Points) or mark.markers
